@@ -176,7 +176,7 @@ def test_a_file_with_few_deletes_is_good_until_they_are_many(lake: Lake, monkeyp
     [
         ({"options": {"min-input-files": "1"}}, "at least 2"),
         ({"options": {"delete-ratio": "2"}}, "from 0 to 1"),
-        ({"options": {"min-input-file": "3"}}, "unknown write option"),
+        ({"options": {"min-input-file": "3"}}, "unknown option 'min-input-file'.*Did you mean min-input-files"),
         ({"options": {"min-input-files": "3", "icefield.compaction.min-input-files": "4"}}, "given twice"),
         ({"options": {"min-file-size-bytes": "100", "target-file-size-bytes": "50"}}, "never end"),
         ({"strategy": "z-order"}, "unknown strategy 'z-order'"),

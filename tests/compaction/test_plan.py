@@ -1,6 +1,6 @@
 """Which files compaction rewrites: by levels, and for other reasons; as a pure function."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -72,24 +72,53 @@ def sizes_after(files: PlannedFiles, made: CompactionPlan, target: int = TARGET)
     return [size for _, size in sorted(kept)]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_each_byte_is_written_less_than_four_and_a_half_times(seed: int) -> None:
-    """1,000 appends of 1 MB or so, with compaction after every 10: as levels of 8 promise."""
+@dataclass(frozen=True)
+class Rounds:
+    """What appends and compactions in turn have cost. held: files before, and after each compaction."""
+
+    amplification: float
+    held: float
+    held_after: float
+
+
+def compact_in_rounds(appended: int, every: int, seed: int, rounds: int = 1_000) -> Rounds:
+    """Append files of about one size, and compact after every so many of them."""
     rng, ingested, written = Random(seed), 0, 0
     sizes, held, held_after = list[int](), list[int](), list[int]()
-    for number in range(1, 1001):
-        sizes.append(int(MB * rng.lognormvariate(0, 0.5)))
+    for number in range(1, rounds + 1):
+        sizes.append(int(appended * rng.lognormvariate(0, 0.5)))
         ingested += sizes[-1]
-        if number % 10 == 0:
+        if number % every == 0:
             files = files_of(sizes)
             made = plan(files)
             written += made.bytes_to_rewrite
             sizes = sizes_after(files, made)
             held_after.append(len(sizes))
         held.append(len(sizes))
-    assert (ingested + written) / ingested < 4.5
-    assert np.mean(held_after) < 12
-    assert np.mean(held) < 16
+    return Rounds((ingested + written) / ingested, float(np.mean(held)), float(np.mean(held_after)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_byte_is_written_less_than_four_and_a_half_times(seed: int) -> None:
+    """1,000 appends of 1 MB or so, with compaction after every 10: as levels of 8 promise."""
+    found = compact_in_rounds(MB, 10, seed)
+    assert found.amplification < 4.5
+    assert found.held_after < 12
+    assert found.held < 16
+
+
+@pytest.mark.parametrize("every", [1, 3, 10])
+@pytest.mark.parametrize("appended", [512, 1024, 4096, 64 * 1024, MB, 64 * MB])
+def test_each_byte_is_written_less_than_four_and_a_half_times_however_small_and_often(
+    appended: int, every: int
+) -> None:
+    """Also where the small files of a partition are few bytes, which are combined at once."""
+    assert compact_in_rounds(appended, every, 1).amplification < 4.5
+
+
+def test_what_the_bound_for_few_bytes_prevents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icefield.compaction.plan.MOST_OF_THEM", 1.0)
+    assert compact_in_rounds(512, 1, 1).amplification > 10
 
 
 def test_what_levels_prevent() -> None:

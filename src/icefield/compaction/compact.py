@@ -25,7 +25,8 @@ from icefield.compaction.options import BIN_PACK, NO_LIMIT, CompactionLimit, Com
 from icefield.compaction.order import check_order, find_order, split_by_partition
 from icefield.compaction.plan import CompactionPlan, FileGroup, Reason, plan_compaction, plan_newest
 from icefield.compaction.result import CompactionResult
-from icefield.dml.write import TableWrite, Verb
+from icefield.dml.verbs import Verb
+from icefield.dml.write import TableWrite
 from icefield.engine.engine import RowEngine
 from icefield.engine.file_works import MergedFiles, MergeFiles, delete_destination
 from icefield.engine.local import local_name

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from icefield.arguments import whole_number
 from icefield.compaction.delete_plan import DeletePlan
 from icefield.model.snapshot import Snapshot
+from icefield.showing import ShownAsText
 
 
-@dataclass(frozen=True)
-class DeleteRewriteResult:
+@dataclass(frozen=True, repr=False)
+class DeleteRewriteResult(ShownAsText):
     """What `rewrite_deletes` did; with `dry_run`, what it would do.
 
     Attributes:

@@ -4,13 +4,13 @@ An option is named like the property without its prefix, such as `min-input-file
 such as `target-file-size-bytes`. Raises InvalidInput.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefield.compaction.plan import Reason, Thresholds
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.metadata import TableMetadata
-from icefield.properties.check import with_options
 from icefield.properties.compaction import (
     COMPACTION_COMMIT_BYTES,
     COMPACTION_DELETE_RATIO,
@@ -19,7 +19,12 @@ from icefield.properties.compaction import (
     COMPACTION_MIN_INPUT_FILES,
 )
 from icefield.properties.property import Property, flag
-from icefield.properties.table import TARGET_FILE_SIZE_BYTES
+
+with deferred_imports(__name__):
+    from icefield.compaction.plan import Reason, Thresholds
+    from icefield.model.metadata import TableMetadata
+    from icefield.properties.check import with_options
+    from icefield.properties.table import TARGET_FILE_SIZE_BYTES
 
 BIN_PACK, SORT, CLUSTER = "bin-pack", "sort", "cluster"
 STRATEGIES = (BIN_PACK, SORT, CLUSTER)
@@ -127,7 +132,8 @@ class CompactionRequest:
     def properties(self, base: TableMetadata) -> dict[str, str]:
         """Return the properties of the table, with the options in their place."""
         columns = [leaf.dotted for leaf in base.schema.leaves]
-        return {**with_options(base.properties, self.write_options, columns), **self.own_options}
+        others = sorted(key.removeprefix(PREFIX) for key in (*_OWN, _REWRITE_ALL.key))
+        return {**with_options(base.properties, self.write_options, columns, others), **self.own_options}
 
 
 def _key(name: str) -> str:

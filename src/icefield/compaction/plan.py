@@ -12,7 +12,8 @@ level. So each row is rewritten about once for each level, however often compact
 All levels that are full, or get full, are folded into one rewrite, which takes along what is left of lower levels. The
 files of a level are taken in the order of their commits, so that values that grow with time stay in narrow ranges.
 Besides, files are rewritten that are too large, that have too many deleted rows, or that have an older partition spec;
-and all small files of a partition if they are so few bytes that rewriting them costs less than the commit itself.
+and all small files of a partition if they are so few bytes that rewriting them costs less than the commit itself, but
+for one that has most of them: else each append of a few rows would rewrite all before it.
 
 A partition without any such file is left alone: what is good is not read again.
 """
@@ -29,6 +30,7 @@ from icefield.plan.planned_files import NO_FILES, PlannedFiles
 from icefield.types.arrays import Longs
 
 CHEAP_BYTES = 128 * 1024  # about what the metadata of a commit takes
+MOST_OF_THEM = 0.75
 GROUP_TARGETS = 8  # how many files of the target size one group becomes at most
 
 
@@ -257,7 +259,8 @@ def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Threshold
     is_small = sizes < thresholds.min_file_bytes
     has_deletes = files.delete_keys.is_valid().to_numpy()
     reasons: dict[int, Reason] = {}
-    if sizes[is_small].sum() <= CHEAP_BYTES and (np.count_nonzero(is_small) > 1 or (is_small & has_deletes).any()):
+    total, largest = sizes[is_small].sum(), sizes[is_small].max(initial=0)
+    if total <= CHEAP_BYTES and (largest <= total * MOST_OF_THEM or (is_small & has_deletes).any()):
         reasons |= dict.fromkeys(np.flatnonzero(is_small).tolist(), Reason.FEW_BYTES)
     has_many = has_deletes & (delete_rows >= np.maximum(1, rows * thresholds.delete_ratio))
     reasons |= dict.fromkeys(np.flatnonzero(has_many).tolist(), Reason.DELETED_ROWS)

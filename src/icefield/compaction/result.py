@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass, field
 
 from icefield.compaction.plan import CompactionPlan
 from icefield.model.snapshot import Snapshot
+from icefield.showing import ShownAsText
 
 SHOWN_PARTITIONS = 20
 
 
-@dataclass(frozen=True)
-class CompactionResult:
+@dataclass(frozen=True, repr=False)
+class CompactionResult(ShownAsText):
     """What `compact` did; with `dry_run`, what it would do.
 
     Attributes:

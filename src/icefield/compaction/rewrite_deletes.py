@@ -17,7 +17,8 @@ from icefield.compaction.delete_plan import DeletePlan, DeleteRules, plan_delete
 from icefield.compaction.delete_result import DeleteRewriteResult
 from icefield.compaction.options import MOST_ROUNDS
 from icefield.dml.convert_deletes import convert_equality_deletes
-from icefield.dml.write import TableWrite, Verb
+from icefield.dml.verbs import Verb
+from icefield.dml.write import TableWrite
 from icefield.engine.file_works import MergePositions, delete_destination
 from icefield.engine.local import local_name
 from icefield.errors import ConcurrentChange

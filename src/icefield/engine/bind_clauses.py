@@ -4,7 +4,8 @@ Raises NeedsSpark for an expression that only Spark evaluates, and SchemaMismatc
 not fit the column that it is assigned to.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from icefield.engine.change import Assignment, Clause, SourceColumn, When
 from icefield.engine.row_values import BoundClause, Column, FieldOfSource, RowExpression, Rows, StructFields
 from icefield.engine.rows import is_spark
-from icefield.errors import NeedsSpark
+from icefield.errors import IcefieldError, NeedsSpark
 from icefield.expr.query.subqueries import has_subquery
 from icefield.expr.values import scope
 from icefield.expr.values.assign import bind_assignment
@@ -47,8 +48,9 @@ class ClauseBinder:
         """Bind a condition over the rows that a clause is for; None if there is none."""
         if condition is None:
             return None
-        _refuse_spark_only(condition)
-        return self._expression(parse_condition(condition, self._scope(when)))
+        with _saying(condition):
+            _refuse_spark_only(condition)
+            return self._expression(condition, parse_condition(condition, self._scope(when)))
 
     def _bind(self, clause: Clause) -> BoundClause:
         values = {assignment.path: self._value(assignment, clause.when) for assignment in clause.assignments}
@@ -63,11 +65,14 @@ class ClauseBinder:
             given = field_at(self.incoming, assignment.value.path)
             check_schema(Schema((replace(given, name=wanted.name),)), Schema((wanted,)), is_partial=True)
             return FieldOfSource(self.source, assignment.value.path)
-        _refuse_spark_only(assignment.value)
-        return self._expression(bind_assignment(assignment.value, wanted, self._scope(when), ".".join(assignment.path)))
+        with _saying(assignment.value):
+            _refuse_spark_only(assignment.value)
+            value = bind_assignment(assignment.value, wanted, self._scope(when), ".".join(assignment.path))
+        return self._expression(assignment.value, value)
 
-    def _expression(self, value: Value) -> "ValueOfRow":
-        return ValueOfRow(value, self.source, self.incoming.fields if self.incoming else ())
+    def _expression(self, written: object, value: Value) -> "ValueOfRow":
+        text = written if isinstance(written, str) else None
+        return ValueOfRow(value, self.source, self.incoming.fields if self.incoming else (), text)
 
     def _scope(self, when: When) -> Scope:
         """Return the sides that an expression may use."""
@@ -86,11 +91,12 @@ class ClauseBinder:
 
 @dataclass(frozen=True)
 class ValueOfRow:
-    """An SQL expression. source: the name of the source's side, and incoming: its columns."""
+    """An SQL expression. source: the name of the source's side, and incoming: its columns. text: as it was written."""
 
     value: Value
     source: str
     incoming: tuple[NestedField, ...]
+    text: str | None = None
 
     @property
     def columns(self) -> frozenset[Column]:
@@ -100,7 +106,8 @@ class ValueOfRow:
         batches = rows.batches(self.columns)
         if self.source in batches:
             batches[self.source] = self._conformed(batches[self.source])
-        return self.value.evaluate(batches, rows.count)
+        with _saying(self.text):
+            return self.value.evaluate(batches, rows.count)
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return source rows with the types of expressions: a time that loses its nanoseconds is an error."""
@@ -109,6 +116,17 @@ class ValueOfRow:
         return pa.RecordBatch.from_arrays(
             [conform_column(batch.column(f.name), f, batch) for f in fields], names=[f.name for f in fields]
         )
+
+
+@contextmanager
+def _saying(expression: object) -> Iterator[None]:
+    """Let errors that are raised in a block say which expression they are about."""
+    try:
+        yield
+    except IcefieldError as error:
+        if error.expression is None and isinstance(expression, str):
+            error.expression = expression
+        raise
 
 
 def _nested(values: Mapping[tuple[str, ...], RowExpression]) -> dict[str, RowExpression | StructFields]:

@@ -10,22 +10,28 @@
 No session is started implicitly: without one, the local engine does large work too, file by file in bounded memory.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from icefield.cache.reading import ReadContext
-from icefield.engine.change import Merge, MergeSource, SourceKeys
-from icefield.engine.engine import EngineUse, RowEngine
-from icefield.engine.local import LOCAL, LocalEngine
-from icefield.engine.merge_source import arrow_source_keys, open_arrow_source
-from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spark_engine
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, NeedsSpark
-from icefield.model.metadata import TableMetadata
-from icefield.storage.store import Store, is_reachable
+
+with deferred_imports(__name__):
+    from icefield.cache.reading import ReadContext
+    from icefield.engine.change import Merge, MergeSource, SourceKeys
+    from icefield.engine.engine import EngineUse, RowEngine
+    from icefield.engine.local import LocalEngine
+    from icefield.engine.merge_source import arrow_source_keys, open_arrow_source
+    from icefield.engine.rows import SessionChoice, has_session, is_spark, load_spark_engine
+    from icefield.model.metadata import TableMetadata
+    from icefield.storage.store import Store, is_reachable
 
 EngineName = Literal["auto", "local", "spark"]
 ENGINE = "engine"  # a property of the lake
 AUTO: EngineName = "auto"
+LOCAL: EngineName = "local"
 SPARK: EngineName = "spark"
 ENGINES: tuple[EngineName, ...] = ("auto", "local", "spark")
 # The size above which Spark is faster than the local engine on two cores (decision 36); with more cores it is lower.

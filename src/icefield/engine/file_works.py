@@ -3,11 +3,14 @@
 CountRows         how many rows of each file match
 FindMatches       whether any row of a file matches
 FindMinMax        the minimum or maximum of a column in each file
+SketchColumns     about how many distinct values columns have, as one sketch of each for a group of files
 ConvertKeys       position deletes for the rows that equality deletes delete
 MergePositions    the position deletes of each file, as fewer delete files
 MergeFiles        the rows of a group of files, in order, as fewer files
 FindMatchedRows   the rows that match a source row of a MERGE, so that only these leave the task that reads their file
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.codec.manifest.rows import DataFiles
+from icefield.codec.puffin.theta_sketch import EMPTY_SKETCH, ThetaSketch, hash_values
+from icefield.deferred import deferred_imports
 from icefield.engine.engine import Site
 from icefield.engine.key_join import KeyJoin
 from icefield.engine.merge_source import one_batch
 from icefield.errors import NeedsSpark
 from icefield.expr.bind.bound import TRUE, Bound, all_of, columns_of
 from icefield.expr.prune.residual import residual
+from icefield.parquet.nan_columns import column_at
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_files_ahead, wanted_deletes
 from icefield.parquet.read.task import FileTask
@@ -31,10 +37,15 @@ from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.write import DataWriter
 from icefield.plan.min_max import Best, MinMax
 from icefield.storage.store import Store
+from icefield.types.datatypes import PrimitiveType
 from icefield.types.metadata_columns import DELETED, POSITION, with_free_names
 from icefield.types.schema import Schema
 
+with deferred_imports(__name__):
+    from icefield.commit.attempt import DraftStore
+
 NO_POSITIONS = np.zeros(0, np.int64)
+Sketches = Mapping[int, ThetaSketch]
 PENDING_ROWS = 65_536  # of a MERGE, before they are looked up
 
 
@@ -90,6 +101,35 @@ class FindMinMax:
 
 
 @dataclass(frozen=True)
+class SketchColumns:
+    """Makes one sketch of each column, given by field id, for all live rows of a group of files."""
+
+    schema: Schema
+    columns: tuple[int, ...]
+    plan: None = None
+
+    def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[Sketches]:
+        sketches = dict.fromkeys(self.columns, EMPTY_SKETCH)
+        names = [self.schema.name_of(field_id) for field_id in self.columns]
+        for reader, task in site.read(tasks):
+            for batch in reader.read(task, self.schema, names, TRUE):
+                for field_id, sketch in sketches.items():
+                    kind = self.schema.by_id[field_id].type
+                    assert isinstance(kind, PrimitiveType)
+                    values = column_at(batch, self.schema.paths[field_id])
+                    sketches[field_id] = sketch.with_hashes(hash_values(values, kind))
+        yield sketches
+
+
+def merge_sketches(found: Iterable[Sketches], columns: Iterable[int]) -> dict[int, ThetaSketch]:
+    """Merge the sketches of groups of files."""
+    merged = dict.fromkeys(columns, EMPTY_SKETCH)
+    for sketches in found:
+        merged = {field_id: sketch.merged(sketches[field_id]) for field_id, sketch in merged.items()}
+    return merged
+
+
+@dataclass(frozen=True)
 class DeletedFiles:
     """The delete files that were written for a group of data files."""
 
@@ -105,14 +145,17 @@ class ConvertKeys:
     """Writes position deletes for the rows that equality deletes delete; only key columns are read.
 
     has_vectors: whether the table uses deletion vectors, which include the positions that were deleted before.
+    is_dry_run: the files are described, and not stored.
     """
 
     schema: Schema
     plan: WritePlan
     has_vectors: bool
+    is_dry_run: bool = False
 
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
-        writer = DeleteFileWriter(delete_destination(self.plan, site.name), site.store, self.has_vectors)
+        store = DraftStore(site.store) if self.is_dry_run else site.store
+        writer = DeleteFileWriter(delete_destination(self.plan, site.name), store, self.has_vectors)
         schema, (position, deleted) = with_free_names(self.schema, (POSITION, DELETED))
         try:
             for reader, task in site.read(tasks):
@@ -229,7 +272,7 @@ class FindMatchedRows:
     plan: None = None
 
     @classmethod
-    def of(cls, read: MergeRead, keys: Sequence[pa.Array], most_bytes: int) -> "FindMatchedRows":
+    def of(cls, read: MergeRead, keys: Sequence[pa.Array], most_bytes: int) -> FindMatchedRows:
         """Copy the keys: a slice of a large table would be pickled with all of it."""
         return cls(read, [pa.concat_arrays([key]) for key in keys], most_bytes)
 

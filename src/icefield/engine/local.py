@@ -3,6 +3,8 @@
 Memory is bounded by the batches in flight, not by the table.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -10,12 +12,10 @@ from itertools import chain, groupby
 import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
+from icefield.deferred import deferred_imports
 from icefield.engine.change import Changed, ChangePlan, Clause, Merge, MergeSource
-from icefield.engine.change_files import change_files
 from icefield.engine.engine import FileWork, Site, T
-from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan, write_equality_here
 from icefield.engine.file_works import NO_POSITIONS, write_batches
-from icefield.engine.local_merge import merge_here
 from icefield.engine.rows import arrow_batches
 from icefield.errors import InvalidInput
 from icefield.expr.prune.residual import residual
@@ -33,7 +33,11 @@ from icefield.storage.store import Store
 from icefield.types.arrow import arrow_schema
 from icefield.types.schema import Schema
 
-LOCAL = "local"
+with deferred_imports(__name__):
+    from icefield.engine.change_files import change_files
+    from icefield.engine.equality_upsert import EqualityFiles, EqualityPlan, write_equality_here
+    from icefield.engine.local_merge import merge_here
+
 MOST_SORTED_BYTES = 1024 * 1024 * 1024  # of compressed files
 
 

@@ -4,34 +4,41 @@ The type of the rows decides where they are processed: Arrow data in this proces
 engine is imported when it is first needed, so that metadata operations load neither pyspark nor a JVM.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
-import pyarrow as pa
-
-from icefield.cache.reading import ReadContext
-from icefield.engine.queries.probe import Probe
-from icefield.engine.queries.sql import SparkSql
-from icefield.errors import InvalidInput
-from icefield.expr.bind.bind import bind
-from icefield.expr.bind.bound import Bound
-from icefield.expr.parse.ast import Predicate
-from icefield.expr.query.select import Parts, Query
+from icefield.deferred import deferred_imports
+from icefield.errors import InvalidInput, Unsupported
 from icefield.leases.open_frames import IsAlive, OpenFrames
-from icefield.model.metadata import TableMetadata
-from icefield.plan.plan import PlanningExecutor, ScanPlan
-from icefield.types.arrow import schema_from_arrow
-from icefield.types.schema import Schema
-from icefield.types.text import parse_schema
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.cache.reading import ReadContext
+    from icefield.engine.queries.probe import Probe
+    from icefield.engine.queries.sql import SparkSql
+    from icefield.expr.bind.bind import bind
+    from icefield.expr.bind.bound import Bound
+    from icefield.expr.parse.ast import Predicate
+    from icefield.expr.query.select import Parts, Query
+    from icefield.model.metadata import TableMetadata
+    from icefield.plan.plan import PlanningExecutor, ScanPlan
+    from icefield.types.arrow import arrow_schema, schema_from_arrow
+    from icefield.types.schema import Schema
+    from icefield.types.text import parse_schema
+    from icefield.types.values.dicts import message_of, rows_of_dicts
 
 SPARK_ENGINE = "icefield.spark.engine"
 SPARK_SESSION = "icefield.spark.session.session"
+INSTALL_SPARK = "Run pip install 'icefield[spark]', with jre as a second extra where there is no Java"
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -170,6 +177,14 @@ class SparkEngine(Protocol):
         """Return what snapshots changed, oldest first, as a DataFrame."""
         ...
 
+    def java_home(self) -> Any:
+        """Return the Java runtime of a new session: its version, source, and why another one is not used."""
+        ...
+
+    def check_session(self, chosen: Any = None) -> str:
+        """Start a session if there is none, run a task in its workers, and describe it. Raises Unsupported."""
+        ...
+
     def sql(self, chosen: Any = None) -> SparkSql:
         """Return the SQL of the chosen or active session."""
         ...
@@ -186,11 +201,27 @@ def has_session(chosen: Any = None) -> bool:
 
 
 def load_spark_engine() -> SparkEngine:
-    """Import the Spark engine."""
-    # Checked first, because the engine cannot be imported with an old Spark.
-    import_module(SPARK_SESSION).check_version()
-    engine: SparkEngine = import_module(SPARK_ENGINE).ENGINE
+    """Import the Spark engine. Raises Unsupported without pyspark, which is an extra."""
+    try:
+        # Checked first, because the engine cannot be imported with an old Spark.
+        import_module(SPARK_SESSION).check_version()
+        engine: SparkEngine = import_module(SPARK_ENGINE).ENGINE
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "icefield":
+            raise
+        raise Unsupported(f"this needs Spark, which cannot be imported: {error}", hint=INSTALL_SPARK) from error
     return engine
+
+
+def register(spark: Any, lake: Any = None) -> None:
+    """Register the Spark format `icefield` with a session.
+
+    Args:
+        spark: The session.
+        lake: The lake that the format reads if no option names another: a `Lake`, or a target of `connect`. By default
+            the lake that `connect()` opens in the Spark driver.
+    """
+    load_spark_engine().register_source(spark, lake)
 
 
 def is_spark(value: object) -> bool:
@@ -242,8 +273,27 @@ def hold_table(rows: object) -> pa.Table:
     return pa.Table.from_batches(batches, columns)
 
 
+def given_rows(rows: object, schema: Callable[[], Schema] | None = None) -> object:
+    """Return rows that are not Arrow data yet as such: lists of dicts, Datasets, lazy frames of Polars.
+
+    schema: loads the table's; values of dicts are read as the types of its columns.
+    """
+    if isinstance(rows, list | tuple) and rows and all(isinstance(row, Mapping) for row in rows):
+        return rows_of_dicts(rows, None if schema is None else schema())
+    if isinstance(rows, list | tuple) and not rows and schema is not None:
+        return arrow_schema(schema()).empty_table()
+    found: Any = rows
+    module = type(rows).__module__
+    if module == "pyarrow._dataset":  # a Dataset or a Scanner; the module is not imported for other rows
+        return (found.scanner() if hasattr(rows, "scanner") else found).to_reader()
+    if module.split(".")[0] == "polars" and hasattr(rows, "collect"):
+        return found.collect()
+    return rows
+
+
 def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return Arrow data in any form as a stream of batches, without the index of pandas."""
+    rows = given_rows(rows)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.RecordBatchReader) and hasattr(rows, "__arrow_c_stream__"):
@@ -266,21 +316,13 @@ def _open_stream(rows: Any) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(rows)
     except Exception as error:
         raise InvalidInput(
-            f"cannot convert the {type(rows).__name__} to Arrow data: {_message_of(error)}",
+            f"cannot convert the {type(rows).__name__} to Arrow data: {message_of(error)}",
             hint="Give each column a unique name and values of one Arrow type, or convert it to an Arrow table first",
         ) from error
 
 
-def _message_of(error: Exception) -> str:
-    """Return the message of an error; Arrow's errors about a pandas column have it in several arguments."""
-    strings = [argument for argument in error.args if isinstance(argument, str)]
-    return "; ".join(strings) if len(strings) == len(error.args) and strings else str(error) or type(error).__name__
-
-
 def _conversion_of(rows: object) -> str | None:
     """Return how to convert common values that hold rows, but are not Arrow data."""
-    if type(rows).__module__.split(".")[0] == "polars" and hasattr(rows, "collect"):
-        return "Give rows.collect()"
     if isinstance(rows, Mapping):
         return "Give pyarrow.table(rows)"
     if isinstance(rows, list | tuple | Iterator):

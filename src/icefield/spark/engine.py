@@ -1,5 +1,6 @@
 """The interface of the Spark room to tables: one object, imported on first use."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -30,8 +31,10 @@ from icefield.spark.read.logical_columns import narrow
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
+from icefield.spark.session.java import JavaHome, find_java_home
 from icefield.spark.session.liveness import liveness_of
-from icefield.spark.session.session import find_session, session
+from icefield.spark.session.session import find_session, is_remote, session
+from icefield.spark.session.workers import check_workers
 from icefield.spark.sql.probe import SessionProbe
 from icefield.spark.sql.session import SessionSql
 from icefield.spark.types import schema_from_spark
@@ -48,7 +51,18 @@ class Engine:
         """Return the chosen session, else the active one; start a local one if there is none."""
         return session(chosen)
 
-    def register_source(self, session: SparkSession, lake: Lake) -> None:
+    def java_home(self) -> JavaHome:
+        """Return the Java runtime of a new session."""
+        return find_java_home()
+
+    def check_session(self, chosen: SparkSession | None = None) -> str:
+        """Start a session if there is none, run a task in its workers, and describe it."""
+        spark = session(chosen)
+        check_workers(spark)
+        kind = "Spark Connect" if is_remote(spark) else spark.sparkContext.master
+        return f"Spark {spark.version}, {kind}, workers run icefield's tasks"
+
+    def register_source(self, session: SparkSession, lake: Lake | str | os.PathLike[str] | None) -> None:
         """Register the format "icefield" in a session, with a default lake."""
         register(session, lake)
 

@@ -23,6 +23,7 @@ from icefield.parquet.write.conform import check_arrow_schema, check_schema, con
 from icefield.parquet.write.plan import WritePlan
 from icefield.parquet.write.row_order import RowOrder
 from icefield.parquet.write.string_check import check_text
+from icefield.plan.partition.keys import PARTITION_KEY
 from icefield.plan.plan import ScanPlan
 from icefield.properties.table import DISTRIBUTE_RANGE
 from icefield.spark.arrow_rows import frame_of_arrow
@@ -39,6 +40,7 @@ from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.read.task import Rows
 from icefield.spark.types import schema_from_spark
+from icefield.spark.write.ordered import FilesInOrder
 from icefield.spark.write.write import write_frames
 from icefield.types.arrow import arrow_schema
 
@@ -75,6 +77,12 @@ class SparkRowEngine:
 
     def write_in_order(self, scan: ScanPlan, plan: WritePlan, order: RowOrder) -> DataFiles:
         """Write the rows of planned files in an order: a range of it to each task."""
+        if set(scan.files.spec_id.to_pylist()) == {self.base.spec.spec_id}:
+            tasks = list(scan.tasks(scan.files.sort_by(PARTITION_KEY)))
+            own = replace(plan, order=order.sort if order.is_known(plan.schema) else plan.order)
+            work = FilesInOrder(self.session, self.context.store, TableFiles.of(self.base), own, order)
+            if (done := work.write(tasks)) is not None:
+                return done
         all_rows = scan.files.replaced({"residual_code": pa.array(np.zeros(scan.files.num_rows, np.int64))})
         request = FilesToRead(self.context, self.base, replace(scan, where=TRUE), all_rows, plan.schema)
         frame = read_files(self.session, request, TRUE)

@@ -7,6 +7,7 @@ quantiles, so that neither outliers nor long common prefixes take up the bits of
 Nulls have the lowest rank, and NaN the highest, apart from all other values.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +35,19 @@ class RankedColumn:
     def ranks(self, rows: pa.RecordBatch, schema: Schema) -> Longs:
         """Return the rank of each row: 0 for null, then one more for each bound that it reaches, NaN last."""
         keys = column_keys(rows, schema, self.field_id)
+        if pa.types.is_int64(keys.type):
+            return self._ranks_of_numbers(keys, schema)
         values = keys.dictionary_encode()
         own = np.searchsorted(_comparable(self.bounds), _comparable(values.dictionary), "right") + 1
-        if isinstance(schema.by_id[self.field_id].type, FloatType | DoubleType):
-            own = own + pc.equal(values.dictionary, _NAN_KEY).to_numpy(zero_copy_only=False)
         indices = pc.fill_null(values.indices, 0).to_numpy(zero_copy_only=False)
         ranks = own[indices] if len(own) else np.zeros(len(keys), np.int64)
+        return np.where(keys.is_null().to_numpy(zero_copy_only=False), 0, ranks).astype(np.int64)
+
+    def _ranks_of_numbers(self, keys: pa.Array, schema: Schema) -> Longs:
+        values = pc.fill_null(keys, 0).to_numpy(zero_copy_only=False)
+        ranks = np.searchsorted(_comparable(self.bounds), values, "right") + 1
+        if isinstance(schema.by_id[self.field_id].type, FloatType | DoubleType):
+            ranks += values == _NAN_KEY.as_py()
         return np.where(keys.is_null().to_numpy(zero_copy_only=False), 0, ranks).astype(np.int64)
 
 
@@ -54,34 +62,49 @@ class RowOrder:
         """Return the position of each row on the curve."""
         return curve_positions([column.ranks(rows, schema) for column in self.cluster])
 
+    def columns(self, schema: Schema) -> list[str]:
+        """Return the top-level columns that have the keys."""
+        sources = (column.field_id for column in self.cluster) if self.cluster else self._sources(schema)
+        return list(dict.fromkeys(schema.paths[field_id][0] for field_id in sources))
+
+    def is_known(self, schema: Schema) -> bool:
+        """Return whether the values of all fields of the sort order can be computed."""
+        return tuple(known_fields(self.sort, schema)) == self.sort.fields
+
+    def _sources(self, schema: Schema) -> Iterator[int]:
+        return (field.source_id for field in known_fields(self.sort, schema))
+
     def sorted(self, rows: pa.Table, schema: Schema) -> pa.Table:
         """Return rows in this order; rows that are equal in it keep theirs. Raises InvalidInput for too much text."""
+        order = self.indices(rows, schema)
+        return rows if order is None else _taken(rows, order)
+
+    def indices(self, rows: pa.Table, schema: Schema) -> pa.Array | None:
+        """Return the positions of rows in this order; None if they are in it as they are."""
         batches = rows.to_batches()
         if not batches:
-            return rows
+            return None
         if self.cluster:
-            order = np.argsort(
-                np.concatenate([self.curve_positions(batch, schema) for batch in batches]), kind="stable"
-            )
-            return _taken(rows, pa.array(order))
+            positions = np.concatenate([self.curve_positions(batch, schema) for batch in batches])
+            return pa.array(np.argsort(positions, kind="stable"))
         by = [(f"n{at}", f"k{at}", field) for at, field in enumerate(known_fields(self.sort, schema))]
         if not by:
-            return rows
+            return None
         keys = [
             key for null, value, field in by for key in ((null, "ascending"), (value, _DIRECTIONS[field.direction]))
         ]
         table = pa.Table.from_batches(
             pa.record_batch(
-                [key for *_, field in by for key in _keys_of(batch, field, schema)], names=[n for n, _ in keys]
+                [key for *_, field in by for key in keys_of(batch, field, schema)], names=[n for n, _ in keys]
             )
             for batch in batches
         )
         # The last key makes the sort stable.
         table = table.append_column("row", pa.array(np.arange(rows.num_rows)))
-        return _taken(rows, pc.sort_indices(table, [*keys, ("row", "ascending")]))
+        return pc.sort_indices(table, [*keys, ("row", "ascending")])
 
 
-def _keys_of(batch: pa.RecordBatch, field: SortField, schema: Schema) -> tuple[pa.Array, pa.Array]:
+def keys_of(batch: pa.RecordBatch, field: SortField, schema: Schema) -> tuple[pa.Array, pa.Array]:
     """Return the keys of a field: where nulls go is one of its own, because Arrow has one choice for all keys."""
     kind = schema.by_id[field.source_id].type
     assert isinstance(kind, PrimitiveType)

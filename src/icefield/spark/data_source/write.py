@@ -25,7 +25,8 @@ from icefield.commit.action import CommitTarget
 from icefield.commit.open_write import HandedWrite, OpenWrite
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.validate.idempotency_key import check_idempotency_key, find_landed
-from icefield.dml.write import OVERWRITE, TableWrite, open_write
+from icefield.dml.verbs import OVERWRITE
+from icefield.dml.write import TableWrite, open_write
 from icefield.errors import IcefieldError, LeaseLost
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, Snapshot

@@ -17,7 +17,8 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote as is_in_connect_mode
 
-from icefield.errors import Unsupported
+from icefield.engine.rows import is_spark
+from icefield.errors import InvalidInput, Unsupported
 from icefield.spark.session.java import find_java_home
 
 # Files are read by field id, so that renamed, moved and re-added columns keep their values.
@@ -104,6 +105,8 @@ def active_in_jvm(spark: SparkSession) -> Iterator[None]:
 
 
 def _check_alive(chosen: SparkSession) -> SparkSession:
+    if not is_spark(chosen):
+        raise InvalidInput(f"expected a Spark session, not {type(chosen).__name__}")
     if not is_alive(chosen):
         raise Unsupported("the chosen Spark session is stopped, or its server was restarted", hint=HAND_IN)
     return chosen

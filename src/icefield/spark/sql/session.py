@@ -9,10 +9,12 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from datetime import datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import array, expr, lit
 
 from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.spark.session.analysis_errors import logged_once
@@ -87,7 +89,8 @@ class SessionSql:
         return self._spark.sql(template, self._args(text), **dict(text.frames))
 
     def _args(self, text: SparkText) -> Any:
-        return dict(text.named) or list(text.positional) or None
+        named = {name: _argument(value) for name, value in text.named.items()}
+        return named or [_argument(value) for value in text.positional] or None
 
     @contextmanager
     def _views(self, text: SparkText) -> Iterator[None]:
@@ -103,6 +106,20 @@ class SessionSql:
             catalog = session._jsparkSession.sessionState().catalog()  # noqa: SLF001
             for name in made:
                 catalog.dropTempView(name)
+
+
+def _argument(value: Any) -> Any:
+    """Return the value of a parameter as pyspark takes it.
+
+    It would take a datetime without a zone for the local time of this process, and not of the session.
+    """
+    match value:
+        case datetime() if value.tzinfo is None:
+            return expr(f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'")
+        case list() | tuple() if any(isinstance(each, datetime) for each in value):
+            return array(*(lit(_argument(each)) for each in value))
+        case _:
+            return value
 
 
 def find_relations(spark: Any, text: str) -> list[str]:

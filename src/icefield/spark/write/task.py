@@ -1,7 +1,7 @@
 """The writing task in an executor's Python worker; it imports as little as possible, since it starts often."""
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,18 +35,7 @@ class WriteTask:
         context = TaskContext.get()
         attempt = f"{context.partitionId():05d}-{context.taskAttemptId()}" if context else "00000-0"
         writer = DataWriter(self.plan, self.store, attempt)
-        try:
-            for batch in batches:
-                writer.write(self._named(batch))
-            yield _result(files=_as_stream(writer.close()))
-        except IcefieldError as error:
-            writer.abort()
-            if error.retryable:
-                raise
-            yield _result(error=pickle.dumps(error))
-        except BaseException:
-            writer.abort()
-            raise
+        yield packed_files(writer, map(self._named, batches))
 
     def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.num_rows == 0:
@@ -74,6 +63,22 @@ class WriteTask:
                 parts.append(conform_batch(self._checked(rows) if number == 0 else rows, self.plan.schema))
                 positions.append(at)
         return _in_order(parts, positions)
+
+
+def packed_files(writer: DataWriter, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """Write rows, and return the row of a task, with its files or the error to raise."""
+    try:
+        for batch in batches:
+            writer.write(batch)
+        return _result(files=_as_stream(writer.close()))
+    except IcefieldError as error:
+        writer.abort()
+        if error.retryable:
+            raise
+        return _result(error=pickle.dumps(error))
+    except BaseException:
+        writer.abort()
+        raise
 
 
 def _in_order(parts: list[pa.RecordBatch], positions: list[np.ndarray]) -> pa.RecordBatch:
