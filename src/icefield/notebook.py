@@ -21,6 +21,8 @@ from icefield.engine.rows import load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput
 from icefield.expr.query.lexer import Lexeme, lex
 from icefield.lake import Lake
+from icefield.showing import html_table, text_table
+from icefield.table.reading.readable import python_values
 
 MAGIC = "icefield"
 SHOWN_ROWS = 20
@@ -41,15 +43,15 @@ class Shown:
     """The first rows of a result, as a notebook shows them."""
 
     def __init__(self, rows: pa.Table, limit: int) -> None:
-        self._rows = rows.slice(0, limit).to_pandas()
+        self._names = rows.column_names
+        self._rows = list(zip(*(python_values(column) for column in rows.slice(0, limit).columns), strict=True))
         self._note = f"the first {limit:,} rows" if rows.num_rows > limit else ""
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, [self._rows.to_string(index=False), self._note]))
+        return "\n".join(filter(None, [text_table(self._names, self._rows), self._note]))
 
     def _repr_html_(self) -> str:
-        note = f"<p>{self._note}</p>" if self._note else ""
-        return f"{self._rows.to_html(index=False)}{note}"
+        return html_table(self._note, self._names, self._rows)
 
 
 class Magics:

@@ -6,6 +6,8 @@ once: tables at their current snapshot, views by their own query. Spark applies 
 Raises NotFound, NoSuchTable, Unsupported (no query in Spark's dialect), InvalidInput, SchemaMismatch, CorruptFile.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,30 +15,26 @@ from functools import partial
 from typing import Any
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.catalog.catalog import Kind, PointerSwap
-from icefield.commit.operations.choose import view_operations_of
-from icefield.commit.operations.views import LoadedView, ViewOperations
-from icefield.commit.view import ViewCommitter
-from icefield.dml.head import LiveHead, TableHead
-from icefield.dml.subqueries import resolve_relation
+from icefield.deferred import deferred_imports
 from icefield.engine.rows import SessionChoice, as_schema, load_spark_engine
 from icefield.errors import AlreadyExists, InvalidInput, NoSuchTable, NotFound, Unsupported
-from icefield.expr.query.select import parse_query
-from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
-from icefield.model.view import (
-    SqlRepresentation,
-    VersionLogEntry,
-    ViewDefinition,
-    ViewMetadata,
-    ViewVersion,
-    replace_version,
-    set_properties,
-)
 from icefield.storage.store import StaysInProcess
-from icefield.table.table import Table
-from icefield.types.datatypes import NestedField
-from icefield.types.schema import Schema, assign_fresh_ids
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.catalog.catalog import Kind, PointerSwap
+    from icefield.commit.operations.choose import view_operations_of
+    from icefield.commit.operations.views import LoadedView, ViewOperations
+    from icefield.commit.view import ViewCommitter
+    from icefield.dml.head import LiveHead, TableHead
+    from icefield.dml.subqueries import resolve_relation
+    from icefield.expr.query.select import parse_query
+    from icefield.model import view as view_model
+    from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+    from icefield.model.view import SqlRepresentation, VersionLogEntry, ViewDefinition, ViewMetadata, ViewVersion
+    from icefield.table.table import Table
+    from icefield.types.datatypes import NestedField
+    from icefield.types.schema import Schema, assign_fresh_ids
 
 SPARK = "spark"
 # The property name that Iceberg uses for views in Spark.
@@ -70,9 +68,10 @@ class View(StaysInProcess):
     `Lake.view` and `Lake.create_view` return one. Each call works on the newest version of the view.
     """
 
-    def __init__(self, source: Source, name: TableName) -> None:
+    def __init__(self, source: Source, name: TableName, read: Callable[[TableName], Any]) -> None:
         self._source = source
         self._name = name
+        self._read = read
         self._known: LoadedView | None = None
 
     @property
@@ -114,14 +113,14 @@ class View(StaysInProcess):
         return list(self.metadata.version_log)
 
     def to_spark(self) -> Any:
-        """Return a Spark DataFrame of the query's rows. Nothing is read until it is used."""
-        return Reading(self._source).frame(self._name)
+        """Return a Spark DataFrame of the query's rows. Its tables are those of this moment; rows are read later."""
+        return self._read(self._name)
 
     def set_properties(self, updates: Mapping[str, str], *, removals: Iterable[str] = ()) -> None:
         """Set and remove properties of the view."""
 
         def edit(base: ViewMetadata, now_ms: int) -> ViewMetadata:
-            return set_properties(base, updates, removals)
+            return view_model.set_properties(base, updates, removals)
 
         ViewCommitter(self._source.backend, self._name).edit(edit, self._load().metadata.view_uuid)
 
@@ -220,7 +219,7 @@ class Reading:
         """The tables and views that were opened, directly or by views."""
         return frozenset(self._opened)
 
-    def over(self, pinned: Mapping[TableName, Callable[[], Any]]) -> "Reading":
+    def over(self, pinned: Mapping[TableName, Callable[[], Any]]) -> Reading:
         """Return a resolution of the same views over tables that are opened otherwise."""
         other = Reading(self._source, self._inside, pinned)
         other._views = self._views
@@ -312,7 +311,7 @@ def redefine_view(
 ) -> ViewMetadata:
     """Replace the query of a view."""
     # The column names of the old query do not describe the new one.
-    return replace_version(set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
+    return view_model.replace_version(view_model.set_properties(base, properties, [QUERY_COLUMNS]), definition, now_ms)
 
 
 @check_arguments
@@ -320,6 +319,7 @@ class LakeViews(ABC):
     """The part of a lake that deals with views."""
 
     backend: Backend
+    _read_view: Callable[[TableName], Any]  # opens a view as a DataFrame
 
     @property
     @abstractmethod
@@ -377,7 +377,7 @@ class LakeViews(ABC):
 
     def view(self, name: str) -> View:
         """Open a view."""
-        view = View(self.source, parse_table_name(name))
+        view = View(self.source, parse_table_name(name), self._read_view)
         view.refresh()
         return view
 

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icefield import errors
-from icefield.engine.choose import EngineName
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL, EngineName
 from icefield.lake import Lake
 from tests.sql.case_file import Case, ExpectedError, Step, difference, fixtures, plain, with_values
 

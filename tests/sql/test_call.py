@@ -91,6 +91,8 @@ def test_errors_of_a_call_point_at_what_is_wrong(lake: Lake, table: Table) -> No
     refused(
         lake, "CALL system.rollback('shop.t', 1)", NotFound, at="system.rollback", match="Did you mean rollback_to_"
     )
+    rewrite = "CALL system.rewrite_data_files('shop.t', options => map('min-input-files'))"
+    refused(lake, rewrite, InvalidInput, at="map", match="a value for each key")
     refused(lake, "CALL other.system.fsck()", NotFound, at="other", match="Procedures are in icefield.system")
 
 

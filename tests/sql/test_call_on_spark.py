@@ -101,6 +101,20 @@ def test_queries_and_temporary_views_are_described(lake: Lake, spark: Any) -> No
     assert rows(lake, "SHOW FUNCTIONS LIKE 'abs'") == [("abs",)]
 
 
+def test_sketches_that_tasks_make_are_those_of_this_process(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE shop.many TBLPROPERTIES ('write.delete.mode' = 'merge-on-read') "
+        "AS SELECT id, CAST(id % 10 AS STRING) AS text, named_struct('a', id % 7) AS s FROM range(20000)"
+    )
+    lake.sql("INSERT INTO shop.many SELECT id + 15000, NULL, NULL FROM range(10000)")
+    lake.sql("DELETE FROM shop.many WHERE id % 2 = 1")
+    table, columns = lake.table("shop.many"), ["id", "text", "s.a"]
+    found = [table.compute_statistics(columns, engine="local"), table.compute_statistics(columns, engine="spark")]
+    here, there = (lake.store.read(file.statistics_path) for file in found)
+    assert here == there
+    assert [int(blob.properties["ndv"]) for blob in found[1].blob_metadata][1:] == [5, 7]
+
+
 def test_spark_reads_the_sketches_of_statistics_files(lake: Lake, spark: Any) -> None:
     lake.sql("CREATE TABLE shop.many AS SELECT id, CAST(id % 10 AS STRING) AS text FROM range(20000)")
     lake.sql("ANALYZE TABLE shop.many COMPUTE STATISTICS")

@@ -250,3 +250,86 @@ def test_most_filters_of_arrow_are_understood() -> None:
     for filter_ in (pc.field("i") == 5, pc.field("i").isin([1, 5]), (pc.field("s") > "a") & pc.field("b").is_valid()):
         assert read_expression(filter_, COLUMNS, schema) != UNKNOWN
     assert read_expression(pc.add(pc.field("i"), 1) == 5, COLUMNS, schema) is not None
+
+
+NAN = float("nan")
+FLOATS = [(1, NAN), (2, -0.0), (3, 0.0), (4, 1.5), (5, float("inf")), (6, float("-inf")), (7, None)]
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+@pytest.mark.parametrize("column", ["f", "s.f", "s.in.f"])
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        ("> 1", [1, 4, 5]),
+        (">= 1.5", [1, 4, 5]),
+        ("< 1", [2, 3, 6]),
+        ("= 0", [2, 3]),
+        ("IN (0, 1.5)", [2, 3, 4]),
+        ("!= 1.5", [1, 2, 3, 5, 6]),
+        ("NOT IN (0, 1.5)", [1, 5, 6]),
+        ("BETWEEN 0 AND 2", [2, 3, 4]),
+        ("= CAST('NaN' AS DOUBLE)", [1]),
+        ("> CAST('Infinity' AS DOUBLE)", [1]),
+        ("IS NULL", [7]),
+        ("IS NOT NULL AND n < 3", [1, 2]),
+    ],
+)
+def test_floats_are_compared_as_duckdb_compares_them(
+    lake: Lake, kind: str, column: str, condition: str, wanted: list[int]
+) -> None:
+    schema = f"n int, f {kind}, s struct<f: {kind}, in: struct<f: {kind}>>"
+    rows = [{"n": n, "f": f, "s": {"f": f, "in": {"f": f}}} for n, f in FLOATS]
+    lake.create_table("a.floats", schema).append(rows)
+    found = query(lake, f"SELECT n, {column} AS x FROM a.floats WHERE {column} {condition} ORDER BY n")
+    assert [row["n"] for row in found] == wanted
+    assert [repr(row["x"]) for row in found] == [repr(dict(FLOATS)[n]) for n in wanted]
+
+
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [
+        (r"v LIKE 'a\\_b'", ["a_b"]),
+        (r"v LIKE r'a\_b'", ["a_b"]),
+        (r"v NOT LIKE 'a\\_b'", ["a%", "axb"]),
+        (r"v ILIKE 'A\\%'", ["a%"]),
+        (r"v LIKE concat('a', '\\%')", ["a%"]),
+        ("v LIKE 'a_b'", ["a_b", "axb"]),
+        ("v LIKE 'a!_b' ESCAPE '!'", ["a_b"]),
+        ("v LIKE ANY ('a_b', 'q')", ["a_b", "axb"]),
+    ],
+)
+def test_like_has_the_escape_character_of_spark(lake: Lake, condition: str, wanted: list[str]) -> None:
+    lake.create_table("a.strings", "v string").append([{"v": v} for v in ("a_b", "axb", "a%")])
+    assert sorted(row["v"] for row in query(lake, f"SELECT v FROM a.strings WHERE {condition}")) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n, t FROM shop.days LATERAL VIEW OUTER explode(array()) x AS t",
+        "SELECT n, explode_outer(array()) FROM shop.days",
+        "SELECT n, posexplode_outer(array()) FROM shop.days",
+        r"SELECT n FROM shop.days WHERE v LIKE ANY ('a\\_b', 'q')",
+        "TABLE shop.days |> UNION ALL VALUES (1, 2, 3)",
+    ],
+)
+def test_what_has_no_translation_is_refused(shop: Lake, text: str) -> None:
+    with pytest.raises(Unsupported, match="Run it on Spark") as caught:
+        query(shop, text)
+    assert caught.value.position == (1, 0)
+
+
+def test_a_version_is_a_snapshot_id_and_then_a_branch_or_tag(lake: Lake) -> None:
+    table = lake.create_table("a.t", "n int")
+    table.append([{"n": 1}])
+    first = table.metadata.current_snapshot_id
+    table.create_tag("2026")
+    table.append([{"n": 2}])
+    table.create_tag(str(first))
+    for version in ("2026", "'2026'", f"{first}", f"'{first}'"):
+        assert query(lake, f"SELECT * FROM a.t VERSION AS OF {version}") == [{"n": 1}]
+        value = version.strip("'") if "'" in version else int(version)
+        assert query(lake, "SELECT * FROM a.t VERSION AS OF :v", {"v": value}) == [{"n": 1}]
+    with pytest.raises(IcefieldError, match="no snapshot 2027"):
+        query(lake, "SELECT * FROM a.t VERSION AS OF 2027")

@@ -1,5 +1,8 @@
 """INSERT OVERWRITE, REPLACE WHERE and REPLACE USING of literals, without a JVM."""
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
 import pytest
 
 from icefield.errors import InvalidInput, Unsupported
@@ -102,3 +105,33 @@ def test_truncate_empties_a_table_or_a_partition(lake: Lake, sales: Table) -> No
     refuse(lake, "TRUNCATE TABLE shop.sales PARTITION (n = 3)", InvalidInput, at="n ")
     assert counts(lake, "TRUNCATE TABLE shop.sales") == {"deleted": 4, "matched": 4}
     assert sales.count() == 0
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("column", "value", "stored"),
+    [
+        ("day", "'2026-01-02'", date(2026, 1, 2)),
+        ("ts", "'2026-01-02 03:00:00'", datetime(2026, 1, 2, 3, tzinfo=UTC)),
+        ("ts", "'2026-01-02 03:00:00+02:00'", datetime(2026, 1, 2, 1, tzinfo=UTC)),
+        ("local", "'2026-01-02 03:00:00'", datetime(2026, 1, 2, 3)),
+        ("n", "' 5 '", 5),
+        ("price", "'1.50'", Decimal("1.50")),
+        ("flag", "'TRUE'", True),
+        ("name", "7", "7"),
+        ("name", "DATE '2026-01-02'", "2026-01-02"),
+        ("name", "true", "true"),
+        ("n", "NULL", None),
+    ],
+)
+def test_values_of_partition_are_cast_to_their_columns(lake: Lake, column: str, value: str, stored: object) -> None:
+    kinds = "day date, ts timestamptz, local timestamp, n int, price decimal(9, 2), flag boolean, name string"
+    table = lake.create_table("shop.p", f"id int, {kinds}", partition_by=[column])
+    others = ", ".join("NULL" for _ in range(6))
+    for number in (1, 2):
+        change(lake, f"INSERT OVERWRITE shop.p PARTITION ({column} = {value}) VALUES ({number}, {others})")
+    assert rows(table, "id", column) == [(2, stored)]
+    assert change(lake, f"TRUNCATE TABLE shop.p PARTITION ({column} = {value})")["rows_deleted"] == 1
+    if value.startswith("'"):
+        text = f"INSERT INTO shop.p PARTITION ({column} = 'x') VALUES (1, {others})"
+        refuse(lake, text, InvalidInput, at="'x'")

@@ -105,6 +105,48 @@ def test_rows_are_those_of_a_query_over_all_files(shop: Lake, spark: SparkSessio
     assert sum(1 for rows in wanted.values() if rows) > len(queries) - 5
 
 
+def test_queries_with_metadata_columns_are_pruned_and_return_the_same_rows(shop: Lake, spark: SparkSession) -> None:
+    day = "day = DATE '2026-01-15'"
+    queries = {
+        f"SELECT id, _file FROM shop.orders WHERE {day}": 1,
+        f"SELECT *, o._pos, _partition FROM shop.orders o WHERE o.{day} AND o._pos >= 0": 1,
+        f"SELECT _spec_id, count(*) FROM shop.orders WHERE {day} GROUP BY _spec_id": 1,
+        f"SELECT _deleted, id FROM shop.orders WHERE {day} AND NOT _deleted": 1,
+        f"SELECT id FROM shop.orders WHERE {day} AND _file LIKE '%parquet'": 1,
+        f"SELECT a._file = b._file FROM shop.orders a JOIN shop.orders b ON a.id = b.id WHERE a.{day} AND b.{day}": 2,
+        "SELECT id FROM shop.orders WHERE _partition.day = DATE '2026-01-15'": 1,
+        "SELECT id, _file FROM shop.orders WHERE id < 9 OR _pos < 0": 60,
+        f"SELECT id FROM shop.orders WHERE {day} OR _file = 'nothing'": 60,
+    }
+    assert {query: sum(files_of(shop, query)) for query in queries} == queries
+    found = {query: rows_of(shop, query) for query in queries}
+    with changed(spark, {PRUNING: "false"}):
+        assert {query: rows_of(shop, query) for query in queries} == found
+    assert all(found.values())
+
+
+def test_views_are_pruned_by_their_own_filters(shop: Lake, spark: SparkSession) -> None:
+    """`view.to_spark()` reads the files that the query of the view needs, of one moment, and the same rows."""
+    shop.create_table("shop.copies", "id long, day date", partition_by=["day"]).append(
+        shop.table("shop.orders").scan(select=["id", "day"]).to_arrow()
+    )
+    view = shop.create_view(
+        "shop.january", "SELECT id, day FROM copies WHERE day BETWEEN '2026-01-10' AND '2026-01-12'", replace=True
+    )
+    over = shop.create_view("shop.one", "SELECT id FROM january WHERE day = DATE '2026-01-11'", replace=True)
+    frames = [view.to_spark(), over.to_spark()]
+    read = [len(set(frame.inputFiles())) for frame in frames]
+    found = [sorted(map(tuple, frame.collect())) for frame in frames]
+    with changed(spark, {PRUNING: "false"}):
+        assert [sorted(map(tuple, each.to_spark().collect())) for each in (view, over)] == found
+        assert len(set(view.to_spark().inputFiles())) == 60
+    assert read == (
+        [60, 60] if IS_CONNECT else [3, 1]
+    )  # over Spark Connect, filters are not taken from inside of views
+    shop.drop_table("shop.copies")
+    assert [len(rows) for rows in found] == [300, 100]
+
+
 def test_keys_are_those_of_the_version_that_is_read(shop: Lake, spark: SparkSession) -> None:
     shop.create_table("shop.picks", "k long, tag string").append(pa.table({"k": [10], "tag": ["a"]}))
     picks = shop.table("shop.picks")

@@ -254,3 +254,21 @@ def test_conditions_of_plans_are_read_as_far_as_they_are_known(nodes: list[dict[
 
 def test_every_operator_has_its_comparison() -> None:
     assert {operator.value for operator in Operator} == COMPARISONS.keys()
+
+
+ARRAY = {"type": "array", "elementType": "integer", "containsNull": False}
+EXPRESSIONS_CLASS = "org.apache.spark.sql.catalyst.expressions"
+
+
+@pytest.mark.parametrize("kind", [ARRAY, {"type": "map"}, {"type": "struct", "fields": []}, "interval day", None, 7])
+def test_literals_of_other_types_say_nothing(kind: object) -> None:
+    nodes = [
+        {"class": f"{EXPRESSIONS_CLASS}.And", "num-children": 2},
+        {"class": f"{EXPRESSIONS_CLASS}.ArrayContains", "num-children": 2},
+        {"class": f"{EXPRESSIONS_CLASS}.Literal", "num-children": 0, "value": "[1,2]", "dataType": kind},
+        {"class": f"{EXPRESSIONS_CLASS}.AttributeReference", "num-children": 0, "name": "id", "dataType": "long"},
+        {"class": f"{EXPRESSIONS_CLASS}.EqualTo", "num-children": 2},
+        {"class": f"{EXPRESSIONS_CLASS}.AttributeReference", "num-children": 0, "name": "id", "dataType": "long"},
+        {"class": f"{EXPRESSIONS_CLASS}.Literal", "num-children": 0, "value": "[1,2]", "dataType": kind},
+    ]
+    assert filter_of(read_condition(nodes, SCHEMA), SCHEMA, zone("UTC")) == TRUE

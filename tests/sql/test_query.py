@@ -287,7 +287,7 @@ def test_errors_point_at_the_text(shop: Lake) -> None:
             "SELECT * FROM IDENTIFIER('shop..x')": (InvalidInput, "not the name of a table", (1, 25)),
             "SELECT :x FROM shop.orders": (InvalidInput, "the parameter :x has no value", (1, 7)),
             "WITH a AS (SELECT 1) SELECT * FROM a, shop.b": (NoSuchTable, "shop.b", (1, 38)),
-            "FROM shop.orders INSERT INTO shop.customers SELECT id": (Unsupported, "cannot insert rows", (1, 17)),
+            "SELECT * FROM (FROM shop.orders INSERT INTO t SELECT id)": (Unsupported, "cannot insert rows", (1, 32)),
             "SELECT id, lake.system.days(day) FROM shop.orders": (Unsupported, "Iceberg's Spark runtime", (1, 11)),
             "EXECUTE IMMEDIATE 'SELECT 1'": (Unsupported, "EXECUTE IMMEDIATE", (1, 0)),
         },

@@ -144,7 +144,7 @@ def test_sources_that_are_not_there_or_need_spark_are_refused(lake: Lake, stock:
     refuse(lake, f"MERGE INTO shop.stock t USING shop.change s {end}", (NoSuchTable, NeedsSpark), at="shop.change ")
     refuse(lake, f"MERGE INTO shop.stock t USING (SELECT 'a' AS sku) s {end}", NeedsSpark, at="SELECT")
     refuse(lake, f"MERGE INTO shop.stock t USING shop.stock VERSION AS OF 1 s {end}", Unsupported, at="VERSION")
-    refuse(lake, f"MERGE INTO shop.stock t USING shop.stock s(a) {end}", Unsupported, at="(a)")
+    refuse(lake, f"MERGE INTO shop.stock t USING shop.stock s(a) {end}", InvalidInput, at="(a)")
     refuse(lake, f"MERGE INTO shop.stock t USING {{frame}} s {end}", InvalidInput, at="{frame}")
     refuse(lake, f"MERGE INTO shop.nothing t USING shop.stock s {end}", NoSuchTable, at="shop.nothing")
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from icefield.errors import InvalidInput, NoSuchTable
+from icefield.errors import InvalidInput, NoSuchTable, Unsupported
 from icefield.lake import Lake
-from tests.sql.changing import change, refuse, rows
+from tests.spark_places import changed
+from tests.sql.changing import change, counts, refuse, rows
 
 pytestmark = pytest.mark.spark
 
@@ -67,7 +68,7 @@ def test_errors_in_subqueries_point_at_the_token(shop: Lake) -> None:
 
     wrong("sku IN (SELECT sku FROM shop.nothing)", "shop.nothing", NoSuchTable)
     wrong("sku IN (SELECT skew FROM shop.changes)", "skew")
-    wrong("sku = (SELECT sku FROM shop.changes)", "sku = (")
+    wrong("sku = (SELECT sku FROM shop.changes)", "(SELECT sku")
     assert "random" in wrong("qty > 1 OR rand() < 0.5", "rand")
     wrong("qty > sum(qty)", "sum")
     wrong("row_number() OVER (ORDER BY qty) = 1", "OVER")
@@ -118,3 +119,71 @@ def test_a_transaction_sees_its_own_changes(shop: Lake) -> None:
     assert (shop.table("shop.stock").count(), shop.table("shop.changes").count()) == (3, 3)
     shop.sql("COMMIT")
     assert (shop.table("shop.stock").count(), shop.table("shop.changes").count()) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("source", "frames"),
+    [
+        ("(VALUES ('a', 5), ('d', 6)) AS v(k, n)", {}),
+        ("(SELECT sku, 5 + int(sku = 'd') FROM shop.changes WHERE sku <> 'b') v(`k`, n)", {}),
+        ("{frame} v (k, n)", {"frame": "SELECT * FROM VALUES ('a', 5), ('d', 6)"}),
+        ("few AS v(k, n)", {}),
+        ("shop.two AS v(k, n)", {}),
+    ],
+)
+def test_an_alias_names_the_columns_of_the_source(
+    shop: Lake, spark: SparkSession, source: str, frames: dict[str, str]
+) -> None:
+    shop.sql("CREATE TEMPORARY VIEW few AS SELECT * FROM VALUES ('a', 5), ('d', 6)")
+    shop.create_table("shop.two", "sku string, qty int")
+    change(shop, "INSERT INTO shop.two VALUES ('a', 5), ('d', 6)")
+    clauses = "WHEN MATCHED THEN UPDATE SET qty = n WHEN NOT MATCHED THEN INSERT (sku, qty) VALUES (k, v.n)"
+    given = {name: spark.sql(text) for name, text in frames.items()}
+    wanted = [("a", 5), ("b", 2), ("c", 3), ("d", 6)]
+    assert after(shop, f"MERGE INTO shop.stock USING {source} ON sku = v.k {clauses}", **given) == wanted
+    short = source.replace(", n)", ")")
+    text = f"MERGE INTO shop.stock USING {short} ON sku = v.k WHEN MATCHED THEN DELETE"
+    error = refuse(shop, text, InvalidInput, at="(k)" if "(k)" in short else "(`k`)", engine=None, **given)
+    assert error.message == "the source has 2 columns, but its alias names 1"
+
+
+def test_variables_of_the_session_mean_the_same_in_every_statement(shop: Lake, spark: SparkSession) -> None:
+    spark.conf.set("icefield.test.note", "y")
+    try:
+        name = "'${icefield.test.note}'"
+        queried = shop.sql(f"SELECT sku FROM shop.stock WHERE note = {name}").collect()
+        assert [row.sku for row in queried] == ["b"]
+        others = [("a", 1), ("c", 3)]
+        assert after(shop, f"DELETE FROM shop.stock WHERE note = {name}") == others
+        assert after(shop, f"UPDATE shop.stock SET qty = 9 WHERE note = {name}") == [("a", 1), ("b", 9), ("c", 3)]
+        source = "(SELECT 'b' AS k)"
+        merge = f"MERGE INTO shop.stock USING {source} ON sku = k AND note = {name} WHEN MATCHED THEN DELETE"
+        assert after(shop, merge) == others
+        # The value of a parameter is not part of the statement.
+        unchanged = [("a", 1), ("b", 2), ("c", 3)]
+        literal = {"n": name.strip("'"), "s": "zz"}
+        text = "UPDATE shop.stock SET sku = :s WHERE note = :n OR sku = 'b' AND FALSE"
+        change(shop, text, literal, engine=None)
+        assert rows(shop.table("shop.stock"), "sku", "qty") == unchanged
+    finally:
+        spark.conf.unset("icefield.test.note")
+
+
+def test_arrays_in_conditions_leave_nothing_out(shop: Lake) -> None:
+    found = shop.sql("SELECT sku FROM shop.stock WHERE array_contains(:l, qty)", {"l": [1, 3]}).collect()
+    assert sorted(row.sku for row in found) == ["a", "c"]
+
+
+def test_double_quotes_are_refused_where_the_session_takes_them_for_names(shop: Lake, spark: SparkSession) -> None:
+    statements = (
+        'DELETE FROM shop.stock WHERE note = "sku"',
+        'SELECT "sku" FROM shop.stock',
+        'INSERT INTO shop.stock VALUES ("a", 1, NULL)',
+    )
+    with changed(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
+        for text in statements:
+            with pytest.raises(Unsupported, match="for a name") as caught:
+                shop.sql(text)
+            assert caught.value.position == (1, text.index('"'))
+        assert counts(shop, "DELETE FROM shop.stock WHERE note = '\"'", engine=None) == {}
+    assert after(shop, 'DELETE FROM shop.stock WHERE note = "y"') == [("a", 1), ("c", 3)]

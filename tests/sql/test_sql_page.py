@@ -45,12 +45,17 @@ def prepared(lake: Lake) -> int:
     return lake.table("shop.orders").snapshots()[0].snapshot_id
 
 
+def written(line: Line, lake: Lake, snapshot: int) -> str:
+    """Return an example with what its variables stand for."""
+    return line.text.replace("${snapshot}", str(snapshot)).replace("${warehouse}", lake.warehouse)
+
+
 def test_the_local_engine_runs_what_the_page_says(tmp_path: Path) -> None:
     lake = icefield.connect(tmp_path / "lake")
     snapshot = prepared(lake)
     wrong = []
     for line in lines():
-        text = line.text.replace("${snapshot}", str(snapshot))
+        text = written(line, lake, snapshot)
         try:
             lake.sql(text, engine="local")
             runs = True
@@ -68,7 +73,7 @@ def test_spark_runs_what_the_page_says(tmp_path: Path, spark: Any) -> None:
     kept = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         for line in lines():
-            lake.sql(line.text.replace("${snapshot}", str(snapshot))).collect()
+            lake.sql(written(line, lake, snapshot)).collect()
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", kept)
 

@@ -130,3 +130,25 @@ def test_a_catalog_that_moves_one_pointer_refuses_begin_and_not_statements(tmp_p
         refuse(lake, "BEGIN", Unsupported, at="BEGIN")
         change(lake, "MERGE INTO shop.a t USING shop.a s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = s.id + 1")
         assert ids(lake, "shop.a") == [2]
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "BEGIN READING (shop.a, shop.b)"])
+def test_a_table_is_read_again_as_it_was(shop: Lake, begin: str) -> None:
+    run(shop, begin)
+    assert run(shop, "SELECT * FROM shop.a") == [(1,)]
+    change_elsewhere = shop.table("shop.a")
+    change_elsewhere.append(pa.table({"id": [2]}))
+    assert run(shop, "SELECT * FROM shop.a") == [(1,)]
+    if "READING" in begin:
+        assert run(shop, "SELECT * FROM shop.a JOIN shop.b ON a.id = b.id") == [(1,)]
+    run(shop, "COMMIT")
+    assert sorted(run(shop, "SELECT * FROM shop.a")) == [(1,), (2,)]
+
+
+def test_a_transaction_that_read_what_has_changed_does_not_commit(shop: Lake) -> None:
+    run(shop, "BEGIN READING (shop.a, shop.b)")
+    run(shop, "SELECT * FROM shop.a")
+    shop.table("shop.a").append(pa.table({"id": [2]}))
+    change(shop, "UPDATE shop.b SET id = 5")
+    refuse(shop, "COMMIT", ConcurrentChange, at="COMMIT")
+    assert ids(shop, "shop.b") == [1]

@@ -5,23 +5,26 @@ ours is left to Spark, or refused at its first word.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
 
-from icefield.engine.choose import EngineName, check_engine
-from icefield.engine.local import LOCAL
-from icefield.engine.rows import load_spark_engine
+from icefield.engine.choose import LOCAL, EngineName, check_engine
+from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
+from icefield.expr.query.lexer import LexemeKind, lex
+from icefield.expr.query.tokens import quoted
 from icefield.lake import Lake
+from icefield.model.names import TableName
 from icefield.sql.commands.statements import COMMANDS
+from icefield.sql.query.read import open_relation
 from icefield.sql.query.statements import QUERIES
 from icefield.sql.rows.statements import CHANGES
 from icefield.sql.schema.statements import DEFINITIONS
 from icefield.sql.session import Explained, Rows, Run, SqlSession, Statement
-from icefield.sql.syntax.cursor import Cursor, Parameters
+from icefield.sql.syntax.cursor import Cursor, Name, Parameters
 from icefield.sql.syntax.place import Place, point_at
 from icefield.sql.syntax.script import check_single, split_script
 from icefield.types.arrow import schema_from_arrow
@@ -31,6 +34,8 @@ Parser = Callable[[Cursor], Statement]
 PARSERS: Mapping[str, Parser] = {**QUERIES, **DEFINITIONS, **CHANGES, **COMMANDS}
 
 _EXPLAIN_MODES = ("extended", "codegen", "cost", "formatted")
+# Settings of the session that are both true, and what they are by default.
+_NAMES_IN_DOUBLE_QUOTES = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "false"}
 _PLAN = pa.schema([pa.field("plan", pa.string())])
 
 
@@ -58,6 +63,17 @@ class Statements:
         """Run one statement; return rows of this process as they are, without a Spark session."""
         return self.run(text, Run(self._session, _parameters(args), {}, engine))
 
+    def read_view(self, name: TableName) -> Any:
+        """Open a view as a DataFrame; what statements set up, such as a transaction, has no part in it."""
+        text = ".".join(quoted(part) for part in (*name.namespace, name.name))
+        parts, place = (*name.namespace, name.name), Place(text, 0, len(text))
+        session = SqlSession(self._session.lake, probed=self._session.probed)
+        try:
+            return open_relation(Run(session, text=text), Name(parts, place))
+        except IcefieldError as error:
+            error.excerpt = error.position = None  # nobody wrote the text
+            raise
+
     def execute_script(
         self,
         text: str,
@@ -80,8 +96,9 @@ class Statements:
     def run(self, text: str, run: Run) -> Rows | Any:
         """Parse and execute a statement; errors point at a part of its text."""
         cursor = Cursor(text, end=check_single(text), parameters=run.parameters)
+        _refuse_names_in_double_quotes(text, run)
         try:
-            return parse_statement(cursor).run(run)
+            return parse_statement(cursor).run(replace(run, text=text))
         except IcefieldError as error:
             point_at(error, Cursor(text).place)
             raise
@@ -135,7 +152,28 @@ def parse_statement(cursor: Cursor) -> Statement:
     return parser(cursor)
 
 
+def _refuse_names_in_double_quotes(text: str, run: Run) -> None:
+    """Refuse double quotes where the session takes what is in them for a name: here they are always around a string."""
+    if '"' not in text or run.engine == LOCAL or not has_session(run.lake.source.sessions.session):
+        return
+    conf = run.lake.spark.conf
+    if any(str(conf.get(key, default)).lower() != "true" for key, default in _NAMES_IN_DOUBLE_QUOTES.items()):
+        return
+    for token in lex(text):
+        if token.kind is LexemeKind.STRING and token.text.startswith('"'):
+            raise Place(text, token.start, token.end).error(
+                f"the session takes {token.text} for a name, by spark.sql.ansi.doubleQuotedIdentifiers",
+                hint="Write 'text' for a string, and `name` for a name",
+                kind=Unsupported,
+            )
+
+
 def _parameters(args: Mapping[str, Any] | Sequence[Any] | None) -> Parameters:
     if isinstance(args, Mapping):
         return Parameters(named=dict(args))
+    if args is not None and (isinstance(args, str | bytes) or not isinstance(args, Sequence)):
+        raise InvalidInput(
+            f"args takes a mapping for :name, or a list for ?, not {type(args).__name__}",
+            hint="Give a single value as [value]",
+        )
     return Parameters(positional=list(args or ()))

@@ -48,6 +48,8 @@ _ON_SPARK = "Run it on Spark, without engine='local'"
 # What follows is the text for DuckDB, which the author did not write.
 _EXCERPT = re.compile(r"\s*\nLINE \d+: .*", re.DOTALL)
 _KIND = re.compile(r"^\w[\w ]* Error: ")
+# What sqlglot raises where its own code meets a query that it did not expect.
+_FAULTS = (AssertionError, AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 _UTC = Zone("UTC", lambda moments: [0] * len(moments))
 
 
@@ -119,13 +121,29 @@ class _LocalQuery:
                 with pointing_at(each.mention.place):
                     self._define_view(each, inside)
             else:
-                relation = ScannedRelation(each)
-                self._relations.append(relation)
-                self._connection.register(each.name, relation)
+                self._scan(each)
         for temporary in names.temporary:
             below = self._register(run, opening, temporary.query, inside)
             self._define(temporary.name, below, temporary.mention.place)
         return translate(run, opening.rewritten(names))
+
+    def _scan(self, reference: Reference) -> None:
+        """Register the rows of a table or metadata table.
+
+        DuckDB passes filters on to Arrow, which takes NaN for less than nothing and -0.0 for another value than 0.0 in
+        lists. So columns with floats are read through expressions that change nothing, on which it filters itself.
+        """
+        relation = ScannedRelation(reference)
+        self._relations.append(relation)
+        floats = [_unfiltered(field) for field in relation.schema if _has_floats(field.type)]
+        if not floats:
+            self._connection.register(reference.name, relation)
+            return
+        rows = f"{reference.name}x"
+        self._connection.register(rows, relation)
+        self._connection.execute(
+            f"CREATE VIEW {reference.name} AS SELECT * REPLACE ({', '.join(floats)}) FROM {rows}"  # noqa: S608 - quoted
+        )
 
     def _define_view(self, reference: Reference, inside: tuple[TableName, ...]) -> None:
         """Define a view of the lake as a view of the connection; its names of one part are in its own namespace."""
@@ -212,6 +230,8 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         found = error.errors[0] if isinstance(error, sqlglot.ParseError) and error.errors else {}
         at = _token_called([str(found.get("highlight", ""))], place)
         raise at.error("cannot parse the query", hint=_ON_SPARK, kind=InvalidInput) from error
+    except _FAULTS as error:
+        raise place.error("cannot translate the query", hint=_ON_SPARK, kind=Unsupported) from error
     markers = [marker.name for marker in tree.find_all(exp.Placeholder) if marker.name not in ("", "?")]
     if not markers:
         return Translated(sql, remaining_values(run, rewritten))
@@ -256,9 +276,44 @@ def _as_query(tree: Any, run: Run) -> Any:
     """Return a query that DuckDB has words for: without hints, and with the lake's current namespace."""
     for each in tree.find_all(exp.Select):
         each.set("hint", None)
+    _refuse_outer(tree)
     for call in list(tree.find_all(exp.CurrentSchema)):
         call.replace(exp.Literal.string(".".join(run.session.namespace)))
+    for like in list(tree.find_all(exp.Like, exp.ILike)):
+        like.replace(_with_escape(like))
     return exp.select("*").from_(tree) if isinstance(tree, exp.Values) else tree
+
+
+def _refuse_outer(tree: Any) -> None:
+    """Refuse what keeps rows whose array is empty or null: its translation would lose them."""
+    for each in tree.find_all(exp.Lateral, exp.ExplodeOuter, exp.PosexplodeOuter):
+        if not isinstance(each, exp.Lateral) or (each.args.get("view") and each.args.get("outer")):
+            raise sqlglot.errors.UnsupportedError("OUTER, for the rows of empty arrays, has no translation")
+
+
+def _with_escape(like: Any) -> Any:
+    """Return LIKE with the escape character that Spark has by default."""
+    pattern = like.expression
+    literals = list(pattern.find_all(exp.Literal))
+    is_plain = all(isinstance(each, exp.Literal | exp.Tuple | exp.Paren | exp.Any | exp.All) for each in pattern.walk())
+    if isinstance(like.parent, exp.Escape) or (is_plain and all("\\" not in each.name for each in literals)):
+        return like
+    if isinstance(pattern, exp.Any | exp.All):
+        raise sqlglot.errors.UnsupportedError("LIKE with several patterns and an escape character has no translation")
+    return exp.Escape(this=like.copy(), expression=exp.Literal.string("\\"))
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return pa.types.is_floating(kind) or any(map(_has_floats, inner))
+
+
+def _unfiltered(field: pa.Field) -> str:
+    """Return an expression that has the value of a column, and that DuckDB does not pass on to Arrow in a filter."""
+    name = exp.to_identifier(field.name, quoted=True).sql(DUCKDB)
+    if not pa.types.is_floating(field.type):
+        return f"([{name}])[1] AS {name}"
+    return f"{name} * 1::{'FLOAT' if pa.types.is_float32(field.type) else 'DOUBLE'} AS {name}"
 
 
 def _string(value: str) -> str:

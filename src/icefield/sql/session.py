@@ -13,19 +13,21 @@ import pyarrow as pa
 
 from icefield.catalog.catalog import Kind
 from icefield.dml.subqueries import find_relation
-from icefield.engine.choose import EngineName
+from icefield.engine.choose import LOCAL, EngineName
 from icefield.engine.queries.probe import ProbedPlan
+from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable, Unsupported
 from icefield.inspect.metadata_tables import METADATA_TABLES
 from icefield.lake import Lake
 from icefield.model.names import Namespace, TableName
 from icefield.sql.syntax.cursor import Name, Parameters
-from icefield.sql.syntax.place import pointing_at
+from icefield.sql.syntax.place import Place, pointing_at
 from icefield.storage.store import StaysInProcess
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 
 BRANCH, TAG = "branch_", "tag_"
+GLOBAL = "global_temp"
 CHANGES = "changes"  # what each snapshot of a table changed; only queries read it
 
 
@@ -42,7 +44,10 @@ class Relation:
 
 @dataclass
 class SqlSession(StaysInProcess):
-    """What lasts from one statement to the next. cached: DataFrames whose rows Spark keeps, by what they read."""
+    """What lasts from one statement to the next.
+
+    cached: DataFrames whose rows Spark keeps, by what they read. pinned: tables that are read at these versions.
+    """
 
     lake: Lake
     namespace: Namespace = ()
@@ -50,6 +55,7 @@ class SqlSession(StaysInProcess):
     temporary_views: dict[str, str] = field(default_factory=dict)
     cached: dict[str, Any] = field(default_factory=dict)
     probed: dict[Hashable, ProbedPlan] = field(default_factory=dict)
+    pinned: Mapping[TableName, Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,13 +77,18 @@ NOTHING = Rows(pa.table({}))
 
 @dataclass(frozen=True)
 class Run:
-    """One statement in execution: its session, parameters, DataFrames by name, and the engine of queries."""
+    """One statement in execution: its session, parameters, DataFrames by name, and the engine of queries.
+
+    common: queries that WITH names before a change of rows, by name in lower case. text: the statement as written.
+    """
 
     session: SqlSession
     parameters: Parameters = field(default_factory=Parameters)
     frames: Mapping[str, Any] = field(default_factory=dict)
     engine: EngineName | None = None
     is_dry_run: bool = False
+    common: Mapping[str, Place] = field(default_factory=dict)
+    text: str = ""
 
     @property
     def lake(self) -> Lake:
@@ -102,10 +113,36 @@ class Run:
                 return Relation(table, Kind.TABLE, ref=last[len(prefix) :], is_tag=prefix == TAG)
         return None
 
+    def find_temporary(self, parts: tuple[str, ...]) -> str | None:
+        """Return the key of the lake's temporary view that a name refers to."""
+        key = ".".join(parts).lower()
+        is_possible = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == GLOBAL)
+        return key if is_possible and key in self.session.temporary_views else None
+
+    def is_hidden(self, name: Name) -> bool:
+        """Return whether a temporary view, of the lake or of an active Spark session, has a name of one part."""
+        if len(name.parts) > 1:
+            return False
+        if self.find_temporary(name.parts) is not None:
+            return True
+        if self.engine == LOCAL or not has_session(self.lake.source.sessions.session):
+            return False
+        return load_spark_engine().sql(self.lake.spark).has_temporary_view(name.parts[0])
+
+    def find_changed(self, name: Name, verb: str) -> Relation | None:
+        """Return what a name refers to that a statement changes. Temporary views, which hide tables, are refused."""
+        found = self.find(name)
+        if self.is_hidden(name):
+            hint = (
+                "Change the tables that it reads" if found is None else f"Write {found.name} for the {found.kind.value}"
+            )
+            raise name.place.error(f"cannot {verb} {name}: it is a temporary view", hint=hint, kind=Unsupported)
+        return found
+
     def table(self, name: Name, verb: str = "change") -> Table:
         """Open a table to change it, possibly at a branch; in a transaction, as the transaction sees it."""
         with pointing_at(name.place):
-            found = self.find(name)
+            found = self.find_changed(name, verb)
             if found is None:
                 raise self.missing(name)
             if found.kind is Kind.VIEW:

@@ -5,10 +5,13 @@ under NOT it matches nothing either; that is why negation must be pushed down be
 Raises InvalidFilter.
 """
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Callable
 from typing import Any
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidFilter, InvalidInput
 from icefield.expr.bind import bound
 from icefield.expr.bind.bound import FALSE, TRUE, Bound, Compare, Reference, all_of, any_of, none_of, one_of
@@ -16,7 +19,6 @@ from icefield.expr.bind.literals import checked_text, compare, in_common_type
 from icefield.expr.parse import ast
 from icefield.expr.parse.ast import Column, Literal, Operator, Predicate
 from icefield.expr.parse.like import LikePattern, parse_like
-from icefield.expr.parse.sql import parse_filter
 from icefield.types.datatypes import (
     OPAQUE_TYPES,
     DecimalType,
@@ -34,6 +36,9 @@ from icefield.types.datatypes import (
     VariantType,
 )
 from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    from icefield.expr.parse.sql import parse_filter
 
 
 def bind(where: Predicate | str | None, schema: Schema) -> Bound:

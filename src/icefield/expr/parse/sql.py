@@ -4,6 +4,8 @@ Columns are compared with values, never with each other. A filter with any unsup
 because applying only part of it would return wrong rows. Raises InvalidFilter.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,10 +14,13 @@ from typing import Any, ClassVar
 from sqlglot import ParseError, TokenError, TokenType, exp
 from sqlglot.dialects.spark import Spark
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidFilter
-from icefield.expr.parse import ast
 from icefield.expr.parse.ast import Column, Literal, Operator, Predicate
-from icefield.expr.parse.sql_literals import literal_value, sql_text
+
+with deferred_imports(__name__):
+    from icefield.expr.parse import ast
+    from icefield.expr.parse.sql_literals import literal_value, sql_text
 
 SUPPORTED = (
     "Supported: =, !=, <, <=, >, >=, <=>, IN, BETWEEN, LIKE, IS NULL, IS NaN, isnan, startswith, AND, OR, NOT "

@@ -7,7 +7,7 @@ not read is a token too: a character that belongs nowhere (OTHER), a quote or co
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -117,3 +117,13 @@ def _end_of_comment(text: str, start: int) -> int | None:
         if depth == 0:
             return edge.end()
     return None
+
+
+def has_word(tokens: Sequence[Lexeme], at: int, word: str) -> bool:
+    """Return whether a word follows, outside of further parentheses and before the one that closes these."""
+    depth = 0
+    for token in tokens[at:]:
+        depth += token.depth
+        if depth < 0 or (depth == 0 and token.word == word):
+            return depth == 0
+    return False

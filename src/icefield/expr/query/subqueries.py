@@ -149,7 +149,7 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
     is_column = following.text in OPERATORS_AFTER_COLUMN or following.word in AFTER_COLUMN
     match tokens[at].word:
         case "select":
-            return not is_column
+            return following.text == ":" or not is_column  # a parameter
         case "with" | "from" | "table":
             return not is_column and (following.is_name or following.text == "(")
         case _:

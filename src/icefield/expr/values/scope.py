@@ -4,15 +4,20 @@ Spark's order of lookup: `side.column` first, then a column (or a field of a str
 as they do in filters. Raises InvalidInput for a name that is unknown or ambiguous.
 """
 
+from __future__ import annotations
+
 import difflib
 from dataclasses import dataclass
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, NeedsSpark
-from icefield.expr.bind.bind import find_field
-from icefield.expr.parse.ast import Column
-from icefield.types.datatypes import NestedField
 from icefield.types.metadata_columns import SELECTABLE
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    from icefield.expr.bind.bind import find_field
+    from icefield.expr.parse.ast import Column
+    from icefield.types.datatypes import NestedField
+    from icefield.types.schema import Schema
 
 TARGET, SOURCE = "target", "source"
 

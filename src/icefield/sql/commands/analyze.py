@@ -10,7 +10,6 @@ from icefield.errors import Unsupported
 from icefield.model.names import TableName
 from icefield.sql.commands.details import relation_of
 from icefield.sql.namespaces import open_namespace
-from icefield.sql.query.references import find_temporary
 from icefield.sql.query.spark_statements import parse_left_to_spark
 from icefield.sql.rows.expressions import pointing_into
 from icefield.sql.session import NOTHING, Rows, Run, Statement
@@ -31,7 +30,7 @@ class Analyze:
         names = None if self.columns is None else [str(column) for column in self.columns]
         if self.is_read and not run.is_dry_run and table.scan().snapshot_id is not None:
             with pointing_into(*(column.place for column in self.columns or (self.name,))):
-                table.compute_statistics(names, snapshot_id=table.scan().snapshot_id)
+                table.compute_statistics(names, snapshot_id=table.scan().snapshot_id, engine=run.engine)
         return NOTHING
 
 
@@ -48,7 +47,7 @@ class AnalyzeTables:
         for each in run.lake.catalog.list_tables(space) if space and self.is_read and not run.is_dry_run else ():
             table = run.open(TableName(each.namespace, each.name))
             if table.scan().snapshot_id is not None:
-                table.compute_statistics()
+                table.compute_statistics(engine=run.engine)
         return NOTHING
 
 
@@ -60,7 +59,7 @@ class Refresh:
 
     def run(self, run: Run) -> Rows:
         """Check the name."""
-        if find_temporary(run, self.name.parts) is None:
+        if run.find_temporary(self.name.parts) is None:
             relation_of(run, self.name)
         return NOTHING
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Kind
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.errors import InvalidInput, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
@@ -30,7 +30,6 @@ from icefield.sql.commands.details import (
 from icefield.sql.commands.type_text import described_type, partition_term
 from icefield.sql.namespaces import NAMESPACE_WORDS, open_namespace
 from icefield.sql.query.read import open_query, open_relation
-from icefield.sql.query.references import find_temporary
 from icefield.sql.query.spark_statements import parse_left_to_spark
 from icefield.sql.schema.properties import COMMENT
 from icefield.sql.session import Relation, Rows, Run, Statement
@@ -86,7 +85,7 @@ class DescribeTable:
 
     def run(self, run: Run) -> Any:
         """Return its columns, partition fields and details."""
-        found = None if find_temporary(run, self.name.parts) is not None else run.find(self.name)
+        found = None if run.find_temporary(self.name.parts) is not None else run.find(self.name)
         if found is None and run.engine != LOCAL:  # a temporary view, or what Spark knows by this name
             return _columns_of_frame(open_relation(run, self.name))
         if found is None:

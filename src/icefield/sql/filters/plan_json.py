@@ -108,9 +108,11 @@ def _column(path: tuple[str, ...], kind: object, schema: Schema) -> Expression |
     return Column(find_reference(ast.Column(path), schema))
 
 
-def _literal(kind: str, text: str | None) -> Value:
+def _literal(kind: object, text: str | None) -> Value:
     if text is None:
         return None
+    if not isinstance(kind, str):
+        raise TypeError("an array, a map or a struct")
     return _LITERALS[kind.partition("(")[0]](text)
 
 

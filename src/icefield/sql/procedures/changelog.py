@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from icefield.arguments import whole_number
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.rows import ChangelogRequest
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.plan.versions import AsOf

@@ -107,7 +107,7 @@ class Arguments:
     def table_name(self, argument: str = "table") -> str:
         """Return the full name of a table that need not be readable."""
         name = self.name(argument)
-        found = self.run.find(name)
+        found = self.run.find_changed(name, "change")
         if found is None:
             raise self.run.missing(name, "table")
         return str(found.name)

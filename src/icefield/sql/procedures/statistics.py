@@ -9,7 +9,7 @@ from icefield.sql.syntax.place import pointing_at
 def _compute_table_stats(arguments: Arguments) -> ProcedureRows:
     table, columns = arguments.table(), arguments["columns"]
     with pointing_at(arguments.place("columns" if columns is not None else "snapshot_id")):
-        file = table.compute_statistics(columns, snapshot_id=arguments["snapshot_id"])
+        file = table.compute_statistics(columns, snapshot_id=arguments["snapshot_id"], engine=arguments.engine)
     return [[file.statistics_path]]
 
 

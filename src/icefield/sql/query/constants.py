@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark
@@ -150,7 +150,12 @@ def _of_word(run: Run, cursor: Cursor) -> object:
         cursor.take()
         return _converted(_joined_strings(cursor), word, zone_of(run))
     if word in ("array", "map") and cursor.is_at(word, "("):
+        start = cursor.position
         values = _list(run, cursor)
+        if word == "map" and len(values) % 2:
+            raise cursor.since(start).error(
+                f"a map has a value for each key, but there are {len(values)} of both", kind=InvalidInput
+            )
         return values if word == "array" else dict(zip(values[::2], values[1::2], strict=True))
     if word in ("current_timestamp", "now") and cursor.is_at(word, "(", ")"):
         cursor.accept(word, "(", ")")

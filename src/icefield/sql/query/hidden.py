@@ -38,7 +38,7 @@ def _hidden_of(reference: Reference) -> frozenset[str]:
     """Return the names of metadata columns that the columns of the table leave free."""
     assert reference.table is not None
     schema = reference.version.schema
-    readable = with_metadata_columns(schema, partition_fields(reference.table.head.load().metadata))
+    readable = with_metadata_columns(schema, partition_fields(reference.table.commit_head.load().metadata))
     return frozenset(readable.column_names) - frozenset(schema.column_names)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from icefield.expr.query.functions import words
-from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
+from icefield.expr.query.lexer import Lexeme, LexemeKind, has_word, lex
 from icefield.expr.query.subqueries import AFTER_COLUMN, OPERATORS_AFTER_COLUMN
 from icefield.sql.query.constants import read_value
 from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star, Travel
@@ -64,8 +64,7 @@ class _Finder:
     """Follows the tokens of a query. Each method takes the index of a token, and returns that of the next to read."""
 
     def __init__(self, place: Place) -> None:
-        self._source = place.source
-        self._end = place.end
+        self._source, self._end = place.source, place.end
         self._tokens: Sequence[Lexeme] = [t for t in lex(place.source[: place.end]) if t.start >= place.start]
         self.mentions: list[Mention] = []
         self.common: list[str] = []
@@ -98,7 +97,7 @@ class _Finder:
             word, text = self._keyword(at), self._tokens[at].text
             if begins and word == "table" and self._is_name(at + 1):
                 at = self._table(at + 1, common, scope)
-            elif word == "from" and not self._is_distinct(at) and self._word(at + 1) != "from":
+            elif word == "from" and self._begins_from(at):
                 in_from, at = True, self.relation(at + 1, common, scope)
             elif word == "join" or (text == "," and in_from):
                 at = self.relation(at + 1, common, scope)
@@ -114,6 +113,13 @@ class _Finder:
                 at = self._item(at, common, scope)
             begins = False
         return at
+
+    def _begins_from(self, at: int) -> bool:
+        """Return whether FROM is a clause: not a part of DISTINCT FROM, and not a column of that name."""
+        is_distinct = self._word(at - 1) == "distinct" and self._word(at - 2) in ("is", "not")
+        following = self._text(at + 1).lower()
+        is_column = following in AFTER_COLUMN and has_word(self._tokens, at + 1, "from")
+        return not is_distinct and not is_column and following not in ("from", *OPERATORS_AFTER_COLUMN)
 
     def _item(self, at: int, common: Names, scope: Scope, *, is_hint: bool = False) -> int:
         """Follow one token, a name with its parts, or all that is in parentheses."""
@@ -328,7 +334,7 @@ class _Finder:
         is_column = following in OPERATORS_AFTER_COLUMN or following in AFTER_COLUMN
         match self._word(at):
             case "select":
-                return bool(following) and not is_column
+                return bool(following) and (following == ":" or not is_column)  # a parameter
             case "with" | "table":
                 return not is_column and self._is_name(at + 1)
             case "from":
@@ -348,14 +354,10 @@ class _Finder:
         return is_typed or is_call or token.kind in _LITERALS or token.text in ("(", "-", "+", "?", ":")
 
     def _begins_star(self, at: int) -> bool:
-        before = self._tokens[at - 1] if at else None
-        return before is not None and (before.word in ("select", "distinct", "all") or before.text in (",", "*/"))
+        return self._word(at - 1) in ("select", "distinct", "all") or self._text(at - 1) in (",", "*/")
 
     def _is_after_star(self, at: int) -> bool:
         return at > 0 and self._tokens[at - 1].text == "*" and self._text(at + 1) == "("
-
-    def _is_distinct(self, at: int) -> bool:
-        return self._word(at - 1) == "distinct" and self._word(at - 2) in ("is", "not")
 
     def _end_of_name(self, at: int) -> int:
         """Return the index after a name and its parts."""

@@ -11,7 +11,7 @@ from typing import Any
 from icefield.engine.rows import is_spark
 from icefield.errors import InvalidInput, Unsupported
 from icefield.sql.query.mentions import Part, find_mentions
-from icefield.sql.query.references import Reference, find_relation_of, find_temporary, name_of, with_versions
+from icefield.sql.query.references import Reference, find_relation_of, name_of, with_versions
 from icefield.sql.query.rewrite import frame_name
 from icefield.sql.query.shape import Mention, Shape
 from icefield.sql.session import Run
@@ -99,8 +99,10 @@ class Resolution:
             found.given.append(Given(mention, self._new_name(), frame_of(run, mention.frame, mention.place)))
             return
         name = name_of(run, mention)
-        if (key := find_temporary(run, name.parts)) is not None:
-            query = self._below(key, mention, inside)
+        view = self._find_view(name, inside)
+        if view is not None:
+            key, text = view
+            query = self._below(key, text, mention, inside)
             found.temporary.append(Temporary(mention, key, name.parts, self._new_name(), query))
             return
         with pointing_at(mention.name_place):
@@ -111,13 +113,21 @@ class Resolution:
         reference = Reference(self._count, mention, name.parts, self._new_name(), relation)
         found.references.append(with_versions(run, reference))
 
-    def _below(self, key: str, mention: Mention, inside: tuple[str, ...]) -> QueryNames:
+    def _find_view(self, name: Name, inside: tuple[str, ...]) -> tuple[str, Place] | None:
+        """Return the query that a name stands for, and its key: one of WITH before a change, or a temporary view."""
+        run = self._run
+        if len(name.parts) == 1 and not inside and name.parts[0].lower() in run.common:
+            return f"WITH {name.parts[0]}", run.common[name.parts[0].lower()]
+        key = run.find_temporary(name.parts)
+        text = "" if key is None else run.session.temporary_views[key]
+        return None if key is None else (key, Place(text, 0, len(text)))
+
+    def _below(self, key: str, query: Place, mention: Mention, inside: tuple[str, ...]) -> QueryNames:
         if mention.travel is not None:
             raise mention.travel.place.error("a temporary view has no versions to read", kind=Unsupported)
         if key in inside or len(inside) > MAX_DEPTH:
             raise mention.place.error(f"the temporary view {key} reads itself", kind=InvalidInput)
-        text = self._run.session.temporary_views[key]
-        return self.resolve(Place(text, 0, len(text)), inside=(*inside, key))
+        return self.resolve(query, inside=(*inside, key))
 
     def _new_name(self) -> str:
         self._count += 1

@@ -18,7 +18,7 @@ class Pins:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._tables: dict[TableName, Table] = {}
+        self._tables = dict(run.session.pinned)
 
     def load(self, names: Iterable[TableName]) -> None:
         """Fix the versions of tables at one moment; those that are fixed already stay."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.queries.probe import Keys, Probe, ProbedPlan, Settings, names_moment
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import IcefieldError

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from icefield.catalog.catalog import Kind
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.queries.sql import RefusedBySpark, SparkSql, SparkText
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import NeedsSpark, Unsupported
@@ -230,16 +230,20 @@ def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
 
 
 def remaining_values(run: Run, rewritten: Rewritten) -> Sequence[Any]:
-    """Return the values of the `?` markers that are left in a text."""
+    """Return the values of the `?` markers that are left in a text.
+
+    They are counted in the statement as written, of which some may be blanks in the text, at the same positions.
+    """
     values = run.parameters.positional
     if not values:
         return []
-    origin, found, index = rewritten.origin, list[Any](), 0
-    for token in lex(origin.source[: origin.end]):
-        if token.text != "?":
-            continue
-        is_left = token.start >= origin.start and not any(e.start <= token.start < e.end for e in rewritten.edits)
-        if is_left and index < len(values):
-            found.append(values[index])
-        index += 1
-    return found
+    origin = rewritten.origin
+    source = run.text if len(run.text) == len(origin.source) else origin.source
+    markers = [token.start for token in lex(source) if token.text == "?"]
+    written = (token.start for token in lex(origin.source[: origin.end]) if token.text == "?")
+    left = (
+        start
+        for start in written
+        if start >= origin.start and not any(edit.start <= start < edit.end for edit in rewritten.edits)
+    )
+    return [value for start in left for at, value in zip(markers, values, strict=False) if at == start]

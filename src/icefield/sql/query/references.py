@@ -14,7 +14,6 @@ from typing import Any
 
 from icefield.arguments import whole_number
 from icefield.catalog.catalog import Kind
-from icefield.engine.local import LOCAL
 from icefield.engine.rows import ChangelogRequest, ChangeStep, load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark, NoSuchSnapshot, Unsupported
 from icefield.expr.bind.bound import Bound
@@ -33,8 +32,6 @@ from icefield.table.changes import AppendScan
 from icefield.table.inspection import TableInspection
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
-
-GLOBAL = "global_temp"
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Reference:
     def version(self) -> ResolvedVersion:
         """The version of the table that is read."""
         assert self.table is not None
-        return resolve_version(self.table.head.load().metadata, self._as_of)
+        return resolve_version(self.table.commit_head.load().metadata, self._as_of)
 
     @property
     def cache_key(self) -> str:
@@ -108,7 +105,7 @@ class Reference:
 
 def open_changes(table: Table, span: SnapshotRange, request: ChangelogRequest | None = None) -> Any:
     """Open what each snapshot of a range changed as a DataFrame: rows with how, when and by which snapshot."""
-    session = table.head.sessions.session
+    session = table.commit_head.sessions.session
     steps = [
         ChangeStep(each.snapshot.snapshot_id, *(scan and scan.to_spark(session) for scan in (each.before, each.after)))
         for each in table.scan_changes(span.start, span.end)
@@ -134,21 +131,10 @@ def name_of(run: Run, mention: Mention) -> Name:
     return Name(tuple(token.name for token in tokens[::2]), mention.name_place)
 
 
-def find_temporary(run: Run, parts: tuple[str, ...]) -> str | None:
-    """Return the key of the lake's temporary view that a name refers to."""
-    key = ".".join(parts).lower()
-    is_possible = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() == GLOBAL)
-    return key if is_possible and key in run.session.temporary_views else None
-
-
 def find_relation_of(run: Run, name: Name) -> Relation | None:
     """Return what a name refers to in the lake; None for what is left to Spark."""
     found = run.find(name)
-    if found is None or len(name.parts) > 1 or run.engine == LOCAL:
-        return found
-    # The session's temporary views hide tables of the current namespace.
-    is_hidden = load_spark_engine().sql(run.lake.spark).has_temporary_view(name.parts[0])
-    return None if is_hidden else found
+    return None if found is not None and run.is_hidden(name) else found
 
 
 def with_versions(run: Run, reference: Reference) -> Reference:
@@ -188,7 +174,7 @@ def _travelled(run: Run, relation: Relation, travel: Travel | None) -> AsOf | No
 
 def pin(reference: Reference, table: Table) -> Reference:
     """Return a reference with its table; raise an error if the version that it names does not exist."""
-    metadata = table.head.load().metadata
+    metadata = table.commit_head.load().metadata
     return replace(_at_version(reference, metadata), table=table)
 
 
@@ -207,16 +193,21 @@ def _at_version(reference: Reference, metadata: TableMetadata) -> Reference:
         return reference
     with pointing_at(reference.mention.place if travel is None else travel.value):
         as_of = reference.as_of
-        if isinstance(as_of, str) and as_of not in metadata.refs:
-            as_of = _snapshot_of_text(as_of, relation.name, metadata)
+        if isinstance(as_of, str):
+            as_of = _version_of_text(as_of, relation.name, metadata)
+        elif isinstance(as_of, int) and metadata.snapshots.find(as_of) is None and str(as_of) in metadata.refs:
+            as_of = str(as_of)
         resolve_version(metadata, as_of)
         return replace(reference, as_of=as_of)
 
 
-def _snapshot_of_text(text: str, table: TableName, metadata: TableMetadata) -> int:
+def _version_of_text(text: str, table: TableName, metadata: TableMetadata) -> int | str:
+    """Return the snapshot id, else the branch or tag, that a text names."""
     number = whole_number(text)
     if number is not None and metadata.snapshots.find(number) is not None:
         return number
+    if text in metadata.refs:
+        return text
     known = ", ".join(metadata.refs) or "none"
     raise NoSuchSnapshot(
         f"{table} has no snapshot, branch or tag {text!r} (branches and tags: {known})", hint=_hint_of_time(text)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.errors import Unsupported
 from icefield.sql.query.mentions import Part
 from icefield.sql.query.read import Opening

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.sql.local import explain_locally, run_locally
 from icefield.sql.query.read import Opening, open_query
 from icefield.sql.query.spark_statements import SPARK_STATEMENTS

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
 from icefield.expr.query.tokens import quoted
 from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution
 from icefield.sql.query.read import Opening, cache_key, open_query
-from icefield.sql.query.references import GLOBAL, Reference, find_temporary
+from icefield.sql.query.references import Reference
 from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.query.spark_statements import SparkStatement, parse_left_to_spark
-from icefield.sql.session import NOTHING, Rows, Run, Statement
+from icefield.sql.session import GLOBAL, NOTHING, Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 from icefield.sql.syntax.strings import literal_of
@@ -176,7 +176,7 @@ class UncacheTable:
     def run(self, run: Run) -> Rows | Any:
         """Let the rows go, of all versions."""
         found = run.find(self.name)
-        temporary = find_temporary(run, self.name.parts)
+        temporary = run.find_temporary(self.name.parts)
         owner = temporary if temporary is not None else None if found is None else str(found.name)
         if owner is None:
             return SparkStatement(self.statement).run(run)

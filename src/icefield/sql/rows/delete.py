@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from icefield.dml.change import DELETE
+from icefield.dml.verbs import DELETE
 from icefield.sql.counts import counts_of_change
 from icefield.sql.rows.expressions import Wording, pointing_into
 from icefield.sql.rows.partition import PartitionValue, parse_partition, partition_filter
@@ -35,7 +35,7 @@ class Delete:
             with pointing_into(*places):
                 where = _ALL_ROWS if self.where is None else condition_text(opened, self.where, wording, table)
             delete = partial(table.delete, where, target_name=wording.labels[0].name, engine=run.engine)
-            result = starting_spark(run, lambda: delete(dry_run=run.is_dry_run), *places)
+            result = starting_spark(run, lambda: delete(dry_run=run.is_dry_run), *places, written=opened.written)
         return counts_of_change(result)
 
     def explain(self, run: Run, mode: str) -> str:
@@ -95,4 +95,4 @@ def explain_matching(run: Run, target: Target, cursor: Cursor, where: Place | No
 
 def condition_text(opened: Subqueries, where: Place, wording: Wording, table: Table) -> str:
     """Return the condition of a DELETE or UPDATE for the engine."""
-    return filter_text(opened.text(where, wording), table.schema, wording.zone)
+    return opened.writes(filter_text(opened.text(where, wording), table.schema, wording.zone), where)

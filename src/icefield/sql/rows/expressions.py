@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 
-from icefield.errors import IcefieldError
+from icefield.errors import IcefieldError, NeedsSpark
 from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 from icefield.expr.query.tokens import quoted
 from icefield.sql.query.rewrite import Edit, rewrite
@@ -25,6 +25,10 @@ from icefield.sql.syntax.strings import literal_of, string_value
 
 # Names in messages: 'amout', `o`.`amout`, `amout`.
 _QUOTED = re.compile(r"'([^'\n]+)'|((?:`(?:[^`]|``)+`\.)*`(?:[^`]|``)+`)|\"(\w+)\(")
+# Errors of subqueries, which Spark raises without saying of which.
+_OF_SUBQUERY = "a subquery that is used as a value"
+# Errors of MERGE that show rows, whose columns may be anywhere; the first place is that of ON.
+_TWO_MATCH = "two source rows match"
 # Errors of values that do not fit a column.
 _ASSIGNS = re.compile(r"\b(?:assign|hold|null|range)\b")
 # After these a name is that of a relation, not of a column.
@@ -117,17 +121,36 @@ def names_in(tokens: Sequence[Lexeme]) -> Iterator[tuple[int, list[Lexeme]]]:
 
 
 @contextmanager
-def pointing_into(*places: Place, values: Mapping[str, Place] | None = None) -> Iterator[None]:
+def pointing_into(
+    *places: Place, values: Mapping[str, Place] | None = None, written: Mapping[str, Place] | None = None
+) -> Iterator[None]:
     """Let errors that are raised in a block point at the name in these places that they are about, else at the first.
 
     A place of its own in an error is kept. values: what is assigned to a column, for errors that name only the column.
+    written: places by the text of expressions, for errors that say which expression they are about.
     """
     try:
         yield
     except IcefieldError as error:
         if places:
-            point_at(error, _find_named(error.message, places, values or {}) or places[0])
+            point_at(error, _find_place(error, places, values or {}, written or {}))
         raise
+
+
+def _find_place(
+    error: IcefieldError, places: Sequence[Place], values: Mapping[str, Place], written: Mapping[str, Place]
+) -> Place:
+    message = error.message
+    if message.startswith(_TWO_MATCH):
+        return places[0]
+    place = written.get(error.expression or "")
+    if place is None and isinstance(error, NeedsSpark):
+        place = _find_calling(error.part, places)
+    if place is not None:
+        return _find_named(message, (place,), {}) or place
+    if _OF_SUBQUERY in message:
+        return next(filter(None, map(find_subquery, places)), places[0])
+    return _find_named(message, places, values) or places[0]
 
 
 def _find_named(message: str, places: Sequence[Place], values: Mapping[str, Place]) -> Place | None:
@@ -145,6 +168,15 @@ def _find_named(message: str, places: Sequence[Place], values: Mapping[str, Plac
                 for _, run in names_in(tokens_of(place)):
                     if matches([token.name.lower() for token in run], wanted):
                         return Place(place.source, run[0].start, run[-1].end)
+    return None
+
+
+def _find_calling(part: str, places: Sequence[Place]) -> Place | None:
+    """Return the first place with a call of a function that is named in a text."""
+    words = frozenset(re.findall(r"\w+", part.lower()))
+    for place in places:
+        if any(token.word in words and after.text == "(" for token, after in pairwise(tokens_of(place))):
+            return place
     return None
 
 

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from icefield.catalog.catalog import Kind
-from icefield.dml.change import MERGE
+from icefield.dml.verbs import MERGE
 from icefield.engine.change import When
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
+from icefield.engine.rows import is_spark
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
 from icefield.sql.counts import counts_of_change
@@ -55,13 +56,19 @@ class Clause:
 
 @dataclass(frozen=True)
 class MergeSource:
-    """A source as written. name: of a relation. query: without its parentheses. frame: the name of a DataFrame."""
+    """A source as written.
+
+    name: of a relation. query: without its parentheses. frame: the name of a DataFrame. columns: the names that the
+    alias gives to its columns, which are listed at a place of their own.
+    """
 
     place: Place
     name: Name | None = None
     query: Place | None = None
     frame: str | None = None
     alias: str | None = None
+    columns: tuple[str, ...] = ()
+    listed: Place | None = None
 
     @property
     def reads_lake(self) -> bool:
@@ -69,7 +76,18 @@ class MergeSource:
         return self.name is not None or (self.query is not None and bool(find_mentions(self.query).mentions))
 
     def open(self, run: Run, cursor: Cursor) -> Any:
-        """Return the rows: a scan of a table, or a DataFrame."""
+        """Return the rows: a scan of a table, a DataFrame or Arrow data, under the names that an alias gives."""
+        rows = self._open(run, cursor)
+        if not self.columns:
+            return rows
+        known = rows.columns if is_spark(rows) else rows.column_names
+        if len(known) != len(self.columns):
+            raise (self.listed or self.place).error(
+                f"the source has {len(known)} columns, but its alias names {len(self.columns)}", kind=InvalidInput
+            )
+        return rows.toDF(*self.columns) if is_spark(rows) else rows.rename_columns(list(self.columns))
+
+    def _open(self, run: Run, cursor: Cursor) -> Any:
         if self.frame is not None:
             if self.frame not in run.frames:
                 known = ", ".join(run.frames) or "none"
@@ -78,8 +96,9 @@ class MergeSource:
         if self.query is not None:
             return open_query(run, self.query)
         assert self.name is not None
-        found = run.find(self.name) if self.name.parts[-1].lower() not in run.session.temporary_views else None
-        if found is None or found.kind is not Kind.TABLE or found.inspects is not None:
+        found = None if run.is_hidden(self.name) else run.find(self.name)
+        needs_frame = bool(self.columns) and run.engine != LOCAL
+        if found is None or found.kind is not Kind.TABLE or found.inspects is not None or needs_frame:
             return open_relation(run, self.name)
         scan = run.open(found.name).scan(as_of=found.ref)
         return scan.to_arrow().read_all() if run.engine == LOCAL else scan
@@ -106,6 +125,7 @@ class Merge:
                 lambda: self._builder(opened).execute(dry_run=run.is_dry_run),
                 *self._places,
                 values=self._shown,
+                written=opened.written,
             )
         return counts_of_change(result)
 
@@ -328,6 +348,18 @@ def parse_source(cursor: Cursor) -> MergeSource:
             kind=Unsupported,
         )
     alias = parse_alias(cursor)
-    if alias is not None and cursor.is_at("("):
-        raise cursor.error("a source cannot have aliases of columns", hint="Give them in a query", kind=Unsupported)
-    return MergeSource(source.place, source.name, source.query, source.frame, alias)
+    if alias is None or not cursor.is_at("("):
+        return replace(source, alias=alias)
+    start = cursor.position
+    columns = _parse_aliases(cursor)
+    return replace(source, alias=alias, columns=columns, listed=cursor.since(start))
+
+
+def _parse_aliases(cursor: Cursor) -> tuple[str, ...]:
+    """Read the names that an alias gives to the columns of the source."""
+    inside = cursor.inside(cursor.parenthesized())
+    columns: list[str] = []
+    while not columns or inside.accept(","):
+        columns.append(inside.identifier("the name of a column"))
+    inside.expect_end()
+    return tuple(columns)

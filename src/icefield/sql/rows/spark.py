@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.rows import has_session
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.sql.rows.expressions import pointing_into, tokens_of
@@ -33,13 +33,20 @@ _RANDOM = frozenset(
 )
 
 
-def starting_spark(run: Run, change: Callable[[], T], *places: Place, values: Mapping[str, Place] | None = None) -> T:
+def starting_spark(
+    run: Run,
+    change: Callable[[], T],
+    *places: Place,
+    values: Mapping[str, Place] | None = None,
+    written: Mapping[str, Place] | None = None,
+) -> T:
     """Run a change; if only Spark can evaluate it, start a session and run it again.
 
-    places: of its expressions, for errors. values: those that are assigned, by column in lower case.
+    places: of its expressions, for errors. values: those that are assigned, by column in lower case. written: the
+    expressions by their text for the engine.
     """
     sessions = run.lake.source.sessions
-    with pointing_into(*places, values=values), refusing_functions(places):
+    with pointing_into(*places, values=values, written=written), refusing_functions(places):
         try:
             return change()
         except NeedsSpark:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from icefield.dml.write import Verb
-from icefield.engine.local import LOCAL
+from icefield.dml.verbs import Verb
+from icefield.engine.choose import LOCAL
 from icefield.errors import IcefieldError, NeedsSpark
 from icefield.sql.query.errors import without_generated
 from icefield.sql.query.mentions import Part, find_mentions
@@ -33,13 +33,14 @@ class Subqueries:
     """The expressions of a statement, whose relations are open.
 
     run: the statement, in a transaction of its own if it reads relations. edits: of each expression, by its start.
-    left: names that are left to Spark.
+    left: names that are left to Spark. written: the expressions by their text for the engine.
     """
 
     run: Run
     cursor: Cursor
     edits: dict[int, list[Edit]] = field(default_factory=dict)
     left: list[Name] = field(default_factory=list)
+    written: dict[str, Place] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
@@ -85,7 +86,12 @@ class Subqueries:
 
     def text(self, place: Place, wording: Wording) -> str:
         """Return an expression for the engine."""
-        return wording.text(self.cursor, place, self.edits.get(place.start, ()))
+        return self.writes(wording.text(self.cursor, place, self.edits.get(place.start, ())), place)
+
+    def writes(self, text: str, place: Place) -> str:
+        """Keep which expression a text is, for errors about it; return the text."""
+        self.written.setdefault(text, place)
+        return text
 
 
 def _has_subquery(run: Run, place: Place) -> bool:

@@ -8,12 +8,13 @@ read may have changed since, as they may in Iceberg; BEGIN ... COMMIT refuses th
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.engine.rows import has_session, load_spark_engine
 from icefield.properties.property import Property
+from icefield.sql.filters.zone import fixed_offset
 from icefield.sql.rows.expressions import Label, Wording
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
@@ -22,6 +23,7 @@ from icefield.table.transaction import Transaction
 from icefield.types.datatypes import TimestamptzNsType, TimestamptzType
 from icefield.types.schema import Schema
 
+VARIABLE = "${"
 _NO_ALIAS = frozenset({"where", "set", "using", "on", "when", "values", "select"})
 
 
@@ -95,18 +97,29 @@ def session_zone(run: Run) -> tzinfo | None:
     session = run.lake.source.sessions.session
     if run.engine == LOCAL or not has_session(session):
         return UTC
+    name = load_spark_engine().time_zone(session)
+    offset = fixed_offset(name)
+    if offset is not None:
+        return timezone(timedelta(seconds=offset))
     try:
-        return ZoneInfo(load_spark_engine().time_zone(session))
+        return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        return None  # such as +01:00
+        return None  # such as CST
 
 
 def filter_text(text: str, schema: Schema, zone: tzinfo | None) -> str:
     """Return a condition as `delete` and `update` take it.
 
-    Filters take a string that is compared with a time as UTC. In another zone the text is made more than a filter, so
-    that it is evaluated as an expression, in the zone of the session.
+    Filters take a string that is compared with a time as UTC, and have no variables, which Spark substitutes for
+    ${name} also in strings. The text is then made more than a filter, so that it is evaluated as an expression, in the
+    session. Values of parameters never have ${: `literal_of` escapes it.
     """
-    is_utc = zone is UTC or (isinstance(zone, ZoneInfo) and zone.key in ("UTC", "Etc/UTC", "GMT"))
+    if VARIABLE in text:
+        return _as_expression(text)
+    is_utc = zone == UTC
     has_times = any(isinstance(f.type, TimestamptzType | TimestamptzNsType) for f in schema.by_id.values())
-    return text if is_utc or not has_times else f"({text}) AND nvl(TRUE, TRUE)"
+    return text if is_utc or not has_times else _as_expression(text)
+
+
+def _as_expression(text: str) -> str:
+    return f"({text}) AND nvl(TRUE, TRUE)"

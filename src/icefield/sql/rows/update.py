@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from icefield.dml.change import UPDATE
+from icefield.dml.verbs import UPDATE
 from icefield.errors import InvalidInput
 from icefield.sql.counts import counts_of_change
 from icefield.sql.rows.delete import condition_text, explain_matching
@@ -52,7 +52,8 @@ class Update:
                 values = {name: opened.text(each.value, wording) for name, each in pairs}
                 where = None if self.where is None else condition_text(opened, self.where, wording, table)
             update = partial(table.update, values, where, target_name=label.name, engine=run.engine)
-            result = starting_spark(run, lambda: update(dry_run=run.is_dry_run), *places, values=shown)
+            run_again = partial(update, dry_run=run.is_dry_run)
+            result = starting_spark(run, run_again, *places, values=shown, written=opened.written)
         return counts_of_change(result)
 
     def explain(self, run: Run, mode: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.errors import NeedsSpark, SchemaMismatch, Unsupported
 from icefield.expr.query.lexer import Lexeme, LexemeKind
 from icefield.expr.render.spark_sql import spark_literal
@@ -102,9 +102,10 @@ class LiteralColumns:
             columns, schema=pa.schema([arrow_field(replace(f, required=False)) for f in fields])
         )
 
-    def constant(self, place: Place, field: NestedField, rows: int) -> pa.Array:
-        """Return a column of one value."""
-        return pa.concat_arrays([self._cell(place, field)] * rows) if rows else pa.array([], arrow_type(field.type))
+    def constant(self, text: str, field: NestedField, rows: int) -> pa.Array:
+        """Return a column of one value, which is a literal."""
+        value = bind_assignment(text, field, self._scope, field.name).evaluate({}, 1)
+        return pa.concat_arrays([value] * rows) if rows else pa.array([], arrow_type(field.type))
 
     def _column(self, places: Sequence[Place], field: NestedField) -> pa.Array:
         self._check_types(places, field)

@@ -34,7 +34,7 @@ def one_commit(run: Run, name: TableName) -> Iterator[Table]:
 
 def find_table(run: Run, name: Name, verb: str = "ALTER TABLE") -> TableName:
     """Return the table that a statement changes; refuse views, branches, tags and metadata tables."""
-    found = run.find(name)
+    found = run.find_changed(name, "change")
     if found is None:
         raise run.missing(name, "table")
     if found.kind is Kind.VIEW:

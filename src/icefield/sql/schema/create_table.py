@@ -13,9 +13,9 @@ from typing import Any
 from icefield.catalog.catalog import Kind, refuse_taken
 from icefield.engine.rows import as_schema, is_spark, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, LocationRefused, Unsupported
-from icefield.model.metadata import FORMAT_VERSION
 from icefield.model.names import TableName
 from icefield.model.snapshot import Snapshot
+from icefield.properties.format_versions import FORMAT_VERSION
 from icefield.sql.counts import counts_of_append
 from icefield.sql.namespaces import has_namespace, missing_namespace
 from icefield.sql.query.statements import Query
@@ -167,7 +167,7 @@ class CreateTableLike:
         if is_there:
             return NOTHING
         with pointing_at(self.source.place):
-            found = run.find(self.source)
+            found = run.find_changed(self.source, "copy the columns of")
             if found is None:
                 raise run.missing(self.source)
             if found.ref is not None or found.inspects is not None:

@@ -103,7 +103,7 @@ def parse_undrop(cursor: Cursor) -> UndropTable:
 
 def _find(run: Run, name: Name, kind: Kind) -> Relation | None:
     """Find what to drop; refuse what is of another kind."""
-    found = run.find(name)
+    found = run.find_changed(name, "drop")
     if found is None:
         return None
     if found.inspects is not None or found.ref is not None:

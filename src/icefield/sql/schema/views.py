@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from icefield.catalog.catalog import Kind, refuse_taken
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import LOCAL
 from icefield.errors import InvalidInput, NeedsSpark, NoSuchTable, Unsupported
 from icefield.model.names import TableName
 from icefield.sql.namespaces import has_namespace, missing_namespace
@@ -114,7 +114,7 @@ class RenameView:
 
 def find_view(run: Run, name: Name) -> TableName:
     """Return the view that a statement names."""
-    found = run.find(name)
+    found = run.find_changed(name, "change")
     if found is None:
         raise run.missing(name, "view")
     if found.kind is not Kind.VIEW or found.inspects is not None:

@@ -71,3 +71,16 @@ def pointing_at(place: Place) -> Iterator[None]:
     except IcefieldError as error:
         point_at(error, place)
         raise
+
+
+@contextmanager
+def as_written(source: str) -> Iterator[None]:
+    """Let errors of a text in which parts are blanks, or that is cut off, show the text of the author."""
+    try:
+        yield
+    except IcefieldError as error:
+        if error.position is not None and error.excerpt is not None:
+            line, column = error.position
+            start = sum(len(each) for each in source.splitlines(keepends=True)[: line - 1]) + column
+            error.excerpt = Place(source, start, start + error.excerpt.count("^")).excerpt
+        raise
