@@ -1,12 +1,16 @@
 """Branches and tags: renamed, kept, protected, moved back and forth, checked before they are published."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.history.test_publish import ALL, make, values
 
 import icefield
 from icefield.errors import AlreadyExists, CheckFailed, ConcurrentChange, InvalidInput, NoSuchSnapshot
+from icefield.history.refs import find_previous_head
+from icefield.table import history
 from icefield.table.table import Table
 
 
@@ -134,6 +138,51 @@ def test_a_branch_that_moved_after_its_checks_is_not_published(table: Table) -> 
     table.at("staging").append(rows(-1))
     with pytest.raises(ConcurrentChange, match="since its rows were checked"):
         table._replay(False, None).publish("staging", checked)
+    with pytest.raises(ConcurrentChange, match="since its rows were checked"):
+        table._replay(False, None).fast_forward("staging", checked)
+
+
+def test_an_undo_does_not_take_back_a_write_that_it_did_not_see(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.append(rows(2))
+
+    def find(*arguments: Any) -> int:
+        found = find_previous_head(*arguments)
+        table.append(rows(3))
+        return found
+
+    monkeypatch.setattr(history, "find_previous_head", find)
+    with pytest.raises(ConcurrentChange, match="changed concurrently"):
+        table.undo()
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["", " ", "\n"])
+def test_a_name_that_cannot_be_seen_is_refused(table: Table, name: str) -> None:
+    empty = icefield.connect("memory:").create_table("t.t", "id long")
+    changes: list[Callable[[], object]] = [
+        lambda: table.create_branch(name),
+        lambda: table.create_tag(name),
+        lambda: table.rename_branch("staging", name),
+        lambda: empty.create_branch(name),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidInput, match="needs a name"):
+            change()
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "ünï ✓", "a,b", " x", "..", "2026-01-01", "12345", "%2F", "--force", "a'b", "x" * 300]
+)
+def test_names_with_odd_characters_work_everywhere(table: Table, name: str) -> None:
+    table.create_branch(name)
+    table.at(name).append(rows(2))
+    table.append(rows(3))
+    assert table.diff("main", name).rows_added == 1
+    table.publish(name)
+    table.rename_branch(name, f"{name}2")
+    table.at(f"{name}2").rebase()
+    assert ids(table.at(f"{name}2")) == ids(table) == [1, 2, 3]
+    table.drop_branch(f"{name}2")
 
 
 def test_an_expired_snapshot_cannot_be_picked_or_reverted(table: Table) -> None:
@@ -166,3 +215,17 @@ def test_rows_with_an_identifier_that_both_sides_added_collide() -> None:
     table.delete(where="id = 5")
     table.publish("staging")
     assert ids(table) == [1, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("version", "mode"), ALL)
+def test_a_revert_leaves_rows_alone_that_the_snapshot_only_moved(version: int, mode: str) -> None:
+    table = make(version, mode)
+    wrong = table.delete(where="id = 0").snapshot  # copy-on-write moves rows 1 to 3 to another file
+    assert wrong is not None
+    table.update({"value": "'later'"}, where="id = 1")
+    table.delete(where="id = 2")
+    made = table.revert(wrong.snapshot_id)
+    assert made is not None
+    # Without row-level deletes, the file that has the reverted row is written again, too.
+    assert made.summary["added-records"] == ("2" if version == 1 else "1")
+    assert values(table) == {0: "old", 1: "later", **dict.fromkeys(range(3, 8), "old")}

@@ -50,6 +50,10 @@ def three_way(base: Rows, theirs: Rows, ours: Rows) -> tuple[Rows, set[int]]:
     return result, both
 
 
+class KeyAddedTwice(Exception):
+    """Both sides added a row of one key, which ends a history of keys."""
+
+
 @dataclass
 class History:
     """A table with two branches, and the rows of every snapshot."""
@@ -112,6 +116,11 @@ class History:
             run()
         except ConcurrentChange as error:
             refused = error
+        listed = [row["id"] for row in self.handle(ref).scan(select=["id"]).to_arrow().read_all().to_pylist()]
+        if twice := {key for key in listed if listed.count(key) > 1}:
+            # The table has no identifiers: an equality upsert and a revert may both have added a row of a key.
+            assert twice <= both
+            raise KeyAddedTwice
         found = read(self.handle(ref))
         if refused is not None:
             is_certain = any(each.kind != CollisionKind.FILES for each in refused.collisions)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.sim.collecting import simulate_collectors
 from tests.sim.run import AGAIN, simulate
+from tests.sim.scheduler import Killed
 from tests.sim.simulation import Failure, Outcome
 
 CHUNK = 50
@@ -48,6 +49,8 @@ def run_seeds(first: int, count: int, run: Simulate) -> Tally:
             outcome = run(seed)
         except Failure as failure:
             tally.failures[seed] = str(failure).partition("\n")[0]
+        except (Exception, Killed) as error:  # of the simulation itself: the other seeds go on
+            tally.failures[seed] = repr(error)
         else:
             tally.swaps += outcome.swaps
             tally.fates.update(outcome.fates)

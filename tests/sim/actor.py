@@ -9,6 +9,7 @@ from tests.sim.model import Effect, Intent
 from tests.sim.reading import Rows
 from tests.sim.simulation import Simulation
 
+from icefield.errors import IcefieldError, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, RefKind
 from icefield.table.table import Table
@@ -16,8 +17,9 @@ from icefield.table.table import Table
 TABLES = ("sim.a", "sim.b")
 KEYS = 2
 # All kinds of steps; or all meet at one table, and only change rows, by any verb or mostly by row-level ones; or most
-# steps are transactions over two tables.
-MIXED, HOT, CHANGES, TRANSFERS = MOODS = ("mixed", "hot", "changes", "transfers")
+# steps are transactions over two tables; or most are about branches, also of both tables at once.
+MIXED, HOT, CHANGES, TRANSFERS, BRANCHES = MOODS = ("mixed", "hot", "changes", "transfers", "branches")
+LAKE_REF = "z"  # the branch or tag of both tables
 COLUMNS = ("id", "n")
 
 
@@ -67,7 +69,12 @@ class Actor:
         """Open a table, sometimes at a branch."""
         table = self.table()
         branches = [name for name, ref in table.refs().items() if ref.kind is RefKind.BRANCH and name != MAIN]
-        return table.at(self.rng.choice(branches)) if branches and self.rng.random() < 0.4 else table
+        if not branches or self.rng.random() >= (0.7 if self.shared.mood == BRANCHES else 0.4):
+            return table
+        try:
+            return table.at(self.rng.choice(branches))
+        except NoSuchSnapshot:  # it was dropped just now
+            return table
 
     def rows(self, most: int = 2) -> Rows:
         """Make rows that nobody else has, under keys that others have too."""
@@ -82,10 +89,13 @@ class Actor:
         what: str,
         effects: Mapping[str, Effect],
         change: Callable[[], object],
+        refusals: tuple[type[IcefieldError], ...] = (),
         **more: object,
     ) -> None:
-        """Try to make a change."""
-        self.simulation.attempt(Intent(self.name, what, effects, **more), change)  # type: ignore[arg-type]
+        """Try to make a change; a branch may be dropped before that."""
+        dropped = (NoSuchSnapshot,) if ".at(" in what else ()
+        intent = Intent(self.name, what, effects, refusals=(*refusals, *dropped), **more)  # type: ignore[arg-type]
+        self.simulation.attempt(intent, change)
 
 
 def ref_of(table: Table) -> str:

@@ -247,8 +247,8 @@ class Judge:
             raise Violation(f"{gone} is gone, though {what}")
 
     def _was(self, intent: Intent, condition: Callable[[State], bool]) -> bool:
-        (table,) = intent.effects
-        return any(condition(states[table]) for states in self.history[intent.began :] if table in states)
+        known = [states for states in self.history[intent.began :] if intent.effects.keys() <= states.keys()]
+        return any(all(condition(states[table]) for table in intent.effects) for states in known)
 
     def _others_since(self, intent: Intent) -> bool:
         others = (other for other in self._landed if other is not intent and not other.is_rewrite)

@@ -149,6 +149,77 @@ def published(branch: str) -> Effect:
     return effect
 
 
+def published_together(branch: str) -> Effect:
+    """The same, of one of several tables: it stays as it is if it has nothing to publish."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        if landing.after != landing.before:
+            return published(branch)(expected, landing)
+        if not is_published(landing.before, branch):
+            raise Violation(f"{branch} was published of other tables, and not of this one")
+        return expected
+
+    return effect
+
+
+def rebased(branch: str, *, squashes: bool) -> Effect:
+    """The changes of a branch come after those of main: one snapshot for each of its own, or for all of them."""
+
+    def effect(expected: Expected, landing: Landing) -> Expected:
+        before, after = landing.before, landing.after
+        base, rows = before.parting(branch), before.rows()
+        own = before.contained(before.refs[branch]) - before.contained(before.refs[MAIN])
+        line = [each for each in before.ancestors(before.refs[branch]) if each in own][::-1]
+        new = [each for each in after.ancestors(after.refs[branch]) if each not in before.contents][::-1]
+        copied = [after.merged[each] for each in new]
+        if copied != [each for each in line if each in copied] or (squashes and copied not in ([], line[-1:])):
+            raise Violation(f"a rebase of {line} has copied {copied}")
+        begins = after.parents[new[0]] if new else after.refs[branch]
+        if base is None or begins != before.refs[MAIN]:
+            raise Violation(f"a rebase of {branch} does not begin at the head of main")
+        known = after.contents
+        for each, copy in zip(copied, new, strict=True):
+            rows = _three_way(known[base], known[each], rows, known[copy])
+            if rows != known[copy]:
+                raise Violation(f"the copy {copy} of {each} in {branch} has {known[copy]}, not {rows}")
+            base = each
+        if line and known[base] != known[line[-1]]:
+            raise Violation(f"a rebase of {branch} has lost {line[-1]}")
+        return replace(expected.at(branch, rows), snapshots=len(new))
+
+    return effect
+
+
+def has_main(state: State, branch: str) -> bool:
+    """Return whether a branch contains main, so that it need not be rebased."""
+    return state.refs[MAIN] in state.contained(state.refs.get(branch))
+
+
+@dataclass
+class NamedTogether:
+    """A name for several tables: it leads to what was main of all of them at one moment."""
+
+    name: str
+    is_branch: bool
+    tables: Sequence[str]
+    _moments: list[set[int]] = field(default_factory=list)
+
+    def effects(self) -> Mapping[str, Effect]:
+        """Return what it does to each table."""
+        return dict.fromkeys(self.tables, self._effect)
+
+    def _effect(self, expected: Expected, landing: Landing) -> Expected:
+        head = landing.after.refs.get(self.name)
+        was_empty = head is not None and head not in landing.before.contents
+        main = None if was_empty else head
+        self._moments.append({at for at, state in enumerate(landing.since) if state.refs[MAIN] == main})
+        if len(self._moments) == len(self.tables) and not set.intersection(*self._moments):
+            raise Violation(f"{self.name} names versions that were never there together")
+        if was_empty and self.is_branch:
+            return expected.written(self.name, ())
+        return expected if head is None else expected.at(self.name, landing.before.contents[head])
+
+
 def applied(before: int, after: int) -> Effect:
     """What distinguishes one snapshot from another is applied to main."""
 
@@ -172,14 +243,16 @@ def is_published(state: State, branch: str) -> bool:
 def _three_way(base: Rows, theirs: Rows, ours: Rows, found: Rows) -> Rows:
     """Return what a change makes of other rows. An equality delete also deletes rows that it does not know."""
     was, now, other = Counter(base), Counter(theirs), Counter(ours)
-    gone, new = was - now, now - was
+    # No two changes make the same row: one that both sides have came with a change that was picked.
+    gone, new = was - now, Counter({row: n for row, n in (now - was).items() if other[row] <= was[row]})
+    picked = {key for key, _ in (now - was) - new}
     keys = {key for key, _ in (*gone, *new)}
     added = {key for key, _ in new}
     result = other - gone + new
     for row, count in list(result.items()):
         is_foreign = row[0] in keys and row not in was and row not in now
         is_missing = found.count(row) < count
-        both_changed = any(key == row[0] for key, _ in gone - other) and row[0] in added
+        both_changed = any(key == row[0] for key, _ in gone - other) and row[0] in added - picked
         if is_foreign and both_changed and not is_missing:
             raise Violation(f"{row} was published to, though both sides changed it")
         if is_foreign and is_missing:

@@ -11,13 +11,17 @@ from tests.sim.simulation import Simulation
 from icefield.catalog.catalog import Entry, PointerSwap
 from icefield.catalog.memory import MemoryCatalog
 from icefield.commit.actions import append
+from icefield.commit.replay.branches import RebaseBranch
+from icefield.commit.replay.sources import OfVersion
 from icefield.commit.retry import Outcome, ResolvedSwap
 from icefield.commit.snapshot.merge_manifests import merge_manifests
 from icefield.commit.validate.read_set import ReadSet
 from icefield.commit.validate.transaction_reads import Reads
 from icefield.dml import merge
 from icefield.errors import CommitStateUnknown
+from icefield.history import lake_refs
 from icefield.model.snapshot import Snapshot
+from icefield.table.lakes.refs import LakeVersion
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -97,6 +101,52 @@ def keys_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("icefield.dml.write.find_landed", lambda *_: None)
 
 
+def a_rebase_that_forgets_the_last_snapshot(patch: pytest.MonkeyPatch) -> None:
+    line_of = RebaseBranch._line
+    patch.setattr(RebaseBranch, "_line", lambda *arguments: line_of(*arguments)[:-1])
+
+
+def a_rebase_of_all_rows(patch: pytest.MonkeyPatch) -> None:
+    """What the branch has, not what it changed, comes after main."""
+    resolve = OfVersion.resolve
+
+    def mistaken(source: OfVersion, base: Any, ref: str) -> Any:
+        request = resolve(source, base, ref)
+        return request and replace(request, before=None)
+
+    patch.setattr(OfVersion, "resolve", mistaken)
+
+
+def collisions_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("icefield.commit.replay.apply._Proposal._check", lambda *_: None)
+
+
+def tables_named_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    change = lake_refs._change
+
+    def change_each(backend: Any, tables: Sequence[Any], make: Any) -> dict[Any, Any]:
+        return {name: at for table in tables for name, at in change(backend, [table], make).items()}
+
+    patch.setattr(lake_refs, "_change", change_each)
+
+
+def tables_published_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    def publish(version: LakeVersion) -> None:
+        for name in version.tables():
+            version._lake.table(name).publish(version.name)
+
+    patch.setattr(LakeVersion, "publish", publish)
+
+
+def a_table_that_is_not_published_with_the_others(patch: pytest.MonkeyPatch) -> None:
+    publish = LakeVersion.publish
+
+    def publish_some(version: LakeVersion) -> Any:
+        return publish(LakeVersion(version._lake, version.name, sorted(version._uuids)[:1]))
+
+    patch.setattr(LakeVersion, "publish", publish_some)
+
+
 def _mistake(patch: pytest.MonkeyPatch, one: Outcome, other: Outcome) -> None:
     look = ResolvedSwap._look
 
@@ -120,4 +170,13 @@ PLANTS: tuple[Plant, ...] = (
     merge_that_drops_a_manifest,
     reads_that_nobody_checks,
     keys_that_nobody_looks_for,
+)
+# Of branches; they are looked for in seeds that are about these.
+PLANTS_OF_BRANCHES: tuple[Plant, ...] = (
+    a_rebase_that_forgets_the_last_snapshot,
+    a_rebase_of_all_rows,
+    collisions_that_nobody_looks_for,
+    tables_named_one_after_the_other,
+    tables_published_one_after_the_other,
+    a_table_that_is_not_published_with_the_others,
 )

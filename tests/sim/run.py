@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from tests.sim.actor import CHANGES, HOT, MIXED, TABLES, TRANSFERS, Actor, Shared
+from tests.sim.actor import BRANCHES, CHANGES, HOT, LAKE_REF, MIXED, TABLES, TRANSFERS, Actor, Shared, arrow
 from tests.sim.model import Violation
 from tests.sim.simulation import WAREHOUSE, Failure, Outcome, Simulation, digest_of, fates_of, rows_of
 from tests.sim.steps import step
@@ -12,10 +12,11 @@ from tests.sim.world import NO_FAULTS, FaultRates
 from icefield.ambient import SeededAmbient
 from icefield.backend import Backend
 from icefield.lake import Lake
+from icefield.table.table import Table
 
 # Deletes that a row delta wrote for a base that was not disturbed stay behind if it lands on one that was.
 MERGE_ON_READ = "merge-on-read"
-WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), CHANGES: (4,), TRANSFERS: (3, 4)}
+WRITERS = {MIXED: (2, 2, 3, 4), HOT: (4,), CHANGES: (4,), TRANSFERS: (3, 4), BRANCHES: (2, 3)}
 READ_AT_END = 0.25
 AGAIN = 'make sim ARGS="--seed {seed}"'
 FAULT_RATES = (
@@ -30,7 +31,7 @@ FAULT_RATES = (
 
 def mood_of(seed: int) -> str:
     """Say what kind of steps a seed makes."""
-    return {1: HOT, 3: TRANSFERS, 5: HOT, 6: CHANGES, 7: TRANSFERS}.get(seed % 8, MIXED)
+    return {1: HOT, 3: TRANSFERS, 4: BRANCHES, 5: HOT, 6: CHANGES, 7: TRANSFERS}.get(seed % 8, MIXED)
 
 
 def simulate(seed: int) -> Outcome:
@@ -55,7 +56,7 @@ def _populate(simulation: Simulation, rng: Random, seed: int) -> None:
         name = f"writer {at}"
         actor = Actor(name, simulation, simulation.lake(name), Random(f"steps of {name} {rng.random()}"), shared)
         simulation.scheduler.spawn(
-            name, _life(actor, steps=3 if shared.mood in (HOT, CHANGES) else rng.choice((2, 2, 3)))
+            name, _life(actor, steps=3 if shared.mood in (HOT, CHANGES, BRANCHES) else rng.choice((2, 2, 3)))
         )
 
 
@@ -71,7 +72,8 @@ def _create_tables(simulation: Simulation, rng: Random, shared: Shared) -> None:
     lake = Lake(Backend(simulation.catalog, simulation.store, SeededAmbient(rng.randrange(1 << 30))), WAREHOUSE)
     properties = {
         "commit.manifest.min-count-to-merge": rng.choice(("2", "3", "100")),
-        "write.metadata.previous-versions-max": rng.choice(("2", "5", "100")),
+        # What is made before the run begins leaves no metadata file that the judge does not know.
+        "write.metadata.previous-versions-max": rng.choice(("2", "5", "100")) if shared.mood != BRANCHES else "100",
         "write.delete.mode": rng.choice(("copy-on-write", "copy-on-write", MERGE_ON_READ)),
         "write.merge.mode": rng.choice(("copy-on-write", MERGE_ON_READ)),
         "write.update.mode": rng.choice(("copy-on-write", MERGE_ON_READ)),
@@ -85,7 +87,23 @@ def _create_tables(simulation: Simulation, rng: Random, shared: Shared) -> None:
         table = lake.create_table(
             name, "id long, n long", partition_by=partition_by, properties=properties, format_version=version
         )
-        simulation.judge.begin(name, table.metadata_location)
+        if shared.mood == BRANCHES:
+            _part(table, shared)
+    if shared.mood == BRANCHES and rng.random() < 0.6:
+        lake.branch(LAKE_REF)
+    for name in TABLES:
+        simulation.judge.begin(name, lake.table(name).metadata_location)
+
+
+def _part(table: Table, shared: Shared) -> None:
+    """Make a branch that has diverged from main, by two snapshots of its own."""
+    shared.rows += 5
+    first = shared.rows - 4
+    table.append(arrow(((0, first), (1, first + 1))))
+    table.create_branch("x")
+    table.at("x").append(arrow(((0, first + 2),)))
+    table.at("x").update({"n": "n + 1000000"}, f"n = {first + 1}")
+    table.append(arrow(((1, first + 3), (0, first + 4))))
 
 
 def _check_end(simulation: Simulation) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tests.sim import looking, versions, writing
-from tests.sim.actor import CHANGES, HOT, MIXED, TRANSFERS, Actor
+from tests.sim import lake_versions, looking, versions, writing
+from tests.sim.actor import BRANCHES, CHANGES, HOT, MIXED, TRANSFERS, Actor
 
 from icefield.errors import IcefieldError
 
@@ -23,7 +23,11 @@ STEPS: dict[str, tuple[int, Callable[[Actor], None]]] = {
     "name version": (2, versions.name_version),
     "forget version": (1, versions.forget_version),
     "publish": (2, versions.publish),
+    "rebase": (2, versions.rebase),
     "pick or revert": (2, versions.pick),
+    "name versions of all": (2, lake_versions.name_all),
+    "publish all": (2, lake_versions.publish_all),
+    "read all at a name": (1, lake_versions.read_all),
     "roll back": (1, versions.rollback),
     "evolve": (1, versions.evolve),
     "property": (1, versions.set_property),
@@ -41,6 +45,10 @@ STEPS_OF = {
     MIXED: list(STEPS),
     HOT: ["append", "overwrite", "delete", "job", "write after reading"],
     CHANGES: ["append", "delete", "upsert", "update", "merge"],
+    BRANCHES: [
+        *("append", "delete", "upsert", "update", "compact", "publish", "rebase", "pick or revert", "roll back"),
+        *("name version", "name versions of all", "publish all", "read all at a name"),
+    ],
     TRANSFERS: ["append", "move rows", "write what was read", "write after reading", "read together"],
 }
 

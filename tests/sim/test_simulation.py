@@ -6,13 +6,15 @@ import sys
 
 import pytest
 from tests.effort import scaled
-from tests.sim.planted import PLANTS, Plant
-from tests.sim.run import simulate
+from tests.sim.actor import BRANCHES
+from tests.sim.planted import PLANTS, PLANTS_OF_BRANCHES, Plant
+from tests.sim.run import mood_of, simulate
 from tests.sim.simulation import Failure
 
 pytestmark = pytest.mark.every_case
 
 NORMAL_SEEDS = 60
+SEEDS_OF_PLANTS = 120  # the first failure ends the search
 SEEDS = int(os.environ.get("ICEFIELD_SIM_SEEDS", scaled(NORMAL_SEEDS)))
 CHUNK = 20
 DIGESTS = "import sys; from tests.sim.run import simulate; print(*(simulate(int(s)).digest for s in sys.argv[1:]))"
@@ -40,10 +42,17 @@ def test_a_seed_is_one_history_in_every_process() -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-def test_a_planted_bug_is_found_within_the_normal_run(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    failure = next(failure for failure in map(failure_of, range(NORMAL_SEEDS)) if failure)
+    failure = next(failure for failure in map(failure_of, range(SEEDS_OF_PLANTS)) if failure)
     assert 'make sim ARGS="--seed ' in failure
+
+
+@pytest.mark.parametrize("plant", PLANTS_OF_BRANCHES, ids=lambda plant: plant.__name__)
+def test_a_bug_planted_in_branches_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    seeds = (seed for seed in range(8 * SEEDS_OF_PLANTS) if mood_of(seed) == BRANCHES)
+    assert any(map(failure_of, seeds))
 
 
 def failure_of(seed: int) -> str | None:

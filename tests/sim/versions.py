@@ -7,9 +7,11 @@ from tests.sim.model import (
     applied,
     expired,
     forgotten,
+    has_main,
     is_published,
     named,
     published,
+    rebased,
     replaced,
     rewritten,
     rolled_back,
@@ -62,6 +64,21 @@ def publish(actor: Actor) -> None:
         lambda: table.publish(name),
         refusals=(NoSuchSnapshot, ConcurrentChange),
         idle_if=lambda state: is_published(state, name),
+    )
+
+
+def rebase(actor: Actor) -> None:
+    table = actor.table()
+    others = [name for name, ref in table.refs().items() if name != MAIN and ref.kind is RefKind.BRANCH]
+    if not others:
+        return
+    name, squashes = actor.rng.choice(others), actor.rng.random() < 0.3
+    actor.attempt(
+        f"rebase {name} of {table}",
+        {table.name: rebased(name, squashes=squashes)},
+        lambda: table.at(name).rebase(squash=squashes),
+        refusals=(NoSuchSnapshot, ConcurrentChange, InvalidInput),
+        idle_if=lambda state: has_main(state, name),
     )
 
 

@@ -6,7 +6,7 @@ reused, files that do (manifest lists) are rewritten.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from icefield.ambient import Ambient
@@ -37,12 +37,16 @@ NOTHING_TO_DO = ProposedChange([])
 
 @dataclass(frozen=True)
 class WriteContext:
-    """What an action writes with: the store, the clock and randomness, the cache, and names for metadata files."""
+    """What an action writes with: the store, the clock and randomness, the cache, and names for metadata files.
+
+    notes: keys for the summary of a new snapshot.
+    """
 
     store: Store
     ambient: Ambient
     cache: ManifestCache | None = None
     write_id: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, backend: Backend, store: Store | None = None, write_id: str | None = None) -> "WriteContext":
@@ -50,7 +54,7 @@ class WriteContext:
 
         write_id: the lease that protects new files.
         """
-        return cls(store or backend.store, backend.ambient, backend.cache, write_id)
+        return cls(store or backend.store, backend.ambient, backend.cache, write_id, backend.notes)
 
     def unique(self) -> str:
         """Return a unique part for the name of a new file, which names the lease that protects it."""
@@ -69,13 +73,17 @@ class WriteContext:
 
 @dataclass(frozen=True)
 class CommitTarget:
-    """The target of a snapshot: the branch whose head it becomes, and its idempotency key."""
+    """The target of a snapshot: the branch whose head it becomes, its idempotency key, and notes for its summary."""
 
     ref: str = MAIN
     idempotency_key: IdempotencyKey | None = None
+    notes: tuple[tuple[str, str], ...] = ()
 
     def summary(self, base: TableMetadata) -> Mapping[str, str]:
         """Return the summary entries of a snapshot on this base, besides the counts."""
+        return {**dict(self.notes), **self._key_summary(base)}
+
+    def _key_summary(self, base: TableMetadata) -> Mapping[str, str]:
         if isinstance(self.idempotency_key, StreamBatch):
             return summary_of_batch(base, self.ref, self.idempotency_key.stream, self.idempotency_key.batch)
         return {} if self.idempotency_key is None else {IDEMPOTENCY_KEY: self.idempotency_key}

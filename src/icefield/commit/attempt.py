@@ -5,15 +5,20 @@ keyboard interrupt. All files written for it can be removed. After the call, onl
 A file is recorded before it is written, because a failed write may have happened.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from icefield.commit.open_write import OpenWrite
+from icefield.deferred import deferred_imports
 from icefield.errors import IcefieldError
-from icefield.model.metadata import TableMetadata
-from icefield.storage.store import NewFile, Store, StoredFile
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.commit.open_write import OpenWrite
+    from icefield.model.metadata import TableMetadata
+    from icefield.storage.store import NewFile, Store, StoredFile
 
 
 @dataclass
@@ -110,6 +115,17 @@ class DraftStore(_RecordingStore):
 
     def read(self, location: str) -> bytes:
         return self._drafts[location] if location in self._drafts else super().read(location)
+
+    def read_range(self, location: str, offset: int, length: int, *, of_size: int | None = None) -> bytes:
+        if location in self._drafts:
+            return self._drafts[location][offset : offset + length]
+        return super().read_range(location, offset, length, of_size=of_size)
+
+    def size(self, location: str) -> int:
+        return len(self._drafts[location]) if location in self._drafts else super().size(location)
+
+    def open_input(self, location: str) -> pa.NativeFile:
+        return pa.BufferReader(self._drafts[location]) if location in self._drafts else super().open_input(location)
 
     def put_new(self, location: str, data: bytes) -> None:
         self._drafts[location] = data

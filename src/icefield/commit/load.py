@@ -3,11 +3,16 @@
 Raises MissingFile, CorruptFile, Unsupported.
 """
 
-from icefield.cache.reading import ReadContext
+from __future__ import annotations
+
 from icefield.codec.json.metadata import decode_metadata
+from icefield.deferred import deferred_imports
 from icefield.errors import CorruptFile, MissingFile
-from icefield.model.metadata import TableMetadata
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    from icefield.cache.reading import ReadContext
+    from icefield.model.metadata import TableMetadata
+    from icefield.storage.store import Store
 
 
 def load_table_metadata(context: ReadContext, location: str) -> TableMetadata:

@@ -11,31 +11,40 @@ Raises ConcurrentChange (a concurrent commit conflicts with this one), CommitCon
 CommitStateUnknown (it may have been committed: check before running it again), NoSuchTable.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from icefield.backend import Backend
 from icefield.catalog.commit_queue.queue import NO_QUEUE
-from icefield.commit.action import Action, ProposedChange, WriteContext
-from icefield.commit.actions.expire import TrimHistory
-from icefield.commit.attempt import Attempt, begin_attempt
-from icefield.commit.open_write import OpenWrite
-from icefield.commit.operations.choose import operations_of
-from icefield.commit.operations.locations import check_proposed_locations
-from icefield.commit.operations.retired_metadata import look_after_commit
-from icefield.commit.operations.tables import Proposal, TableOperations, TableVersion
-from icefield.commit.retry import retry
-from icefield.commit.validate.references import remove_quietly, remove_unreferenced
-from icefield.commit.validate.transaction_reads import Reads
+from icefield.deferred import deferred_imports
 from icefield.errors import CommitConflict, IcefieldError, MissingFile, NoSuchTable
-from icefield.model.apply import apply, check
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.updates import AddSnapshot
+from icefield.metrics import stopwatch
 from icefield.properties.table import COMMIT_RETRIES
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    import logging
+
+    from icefield.backend import Backend
+    from icefield.commit.action import Action, ProposedChange, WriteContext
+    from icefield.commit.actions.expire import TrimHistory
+    from icefield.commit.attempt import Attempt, begin_attempt
+    from icefield.commit.open_write import OpenWrite
+    from icefield.commit.operations.choose import operations_of
+    from icefield.commit.operations.locations import check_proposed_locations
+    from icefield.commit.operations.retired_metadata import look_after_commit
+    from icefield.commit.operations.tables import Proposal, TableOperations, TableVersion
+    from icefield.commit.retry import retry
+    from icefield.commit.validate.references import remove_quietly, remove_unreferenced
+    from icefield.commit.validate.transaction_reads import Reads
+    from icefield.metrics import report_of_commit
+    from icefield.model.apply import apply, check
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.updates import AddSnapshot
+    from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ class Committer:
 
     def commit(self, parts: Sequence[TableCommit]) -> list[TableVersion]:
         """Apply all actions in one swap, retrying after conflicts; tables that change come first."""
+        elapsed_ns = stopwatch()
         run = _Run(parts, [own.write for part in parts for own in part.own if own.write is not None])
         if not run.writes:
             run.writes.append(OpenWrite(self.backend))
@@ -108,10 +118,22 @@ class Committer:
             for write in run.writes:
                 write.close()
         if run.attempt is not None and run.attempt.is_landed:
+            self._report(run, elapsed_ns())
             for part, version in zip(parts, landed, strict=True):
                 if part.actions:
                     look_after_commit(self.backend, part.table, version)
         return landed
+
+    def _report(self, run: _Run, duration_ns: int) -> None:
+        """Log and report the snapshots of a commit that landed."""
+        snapshots = [(p.table, u.snapshot) for p in run.proposals for u in p.updates if isinstance(u, AddSnapshot)]
+        for table, snapshot in snapshots:
+            text = "committed snapshot %d (%s) to %s, attempt %d, %.0f ms"
+            what = (snapshot.snapshot_id, snapshot.operation, table, run.attempts, duration_ns / 1e6)
+            logging.getLogger("icefield.commit").info(text, *what)
+            if self.backend.listeners:
+                more = {"total-duration": duration_ns, "attempts": run.attempts}
+                self.backend.listeners.send(report_of_commit(str(table), snapshot, more))
 
     def discard(self, part: TableCommit) -> None:
         """Remove the files of a part that was certainly not committed, on any base."""
@@ -145,7 +167,7 @@ class Committer:
     def _operations(self, store: Store) -> TableOperations:
         return operations_of(self.backend.on(store))
 
-    def _load(self, run: "_Run") -> tuple[str, "_Bases"]:
+    def _load(self, run: _Run) -> tuple[str, _Bases]:
         known = self._fresh(run.parts) if run.attempt is None else None
         bases = _Bases(known or [self._load_base(part) for part in run.parts], run.parts[0].retries)
         return bases.tables[0].location, bases
@@ -166,8 +188,9 @@ class Committer:
             raise NoSuchTable(f"table {part.table} was dropped and recreated since it was opened", hint="Reopen it")
         return base
 
-    def _attempt(self, run: "_Run", bases: "_Bases") -> list[TableVersion]:
+    def _attempt(self, run: _Run, bases: _Bases) -> list[TableVersion]:
         attempt = run.attempt = begin_attempt(self.backend.store, run.protect(bases.tables))
+        run.attempts += 1
         try:
             proposals = [self._propose(p, base, attempt) for p, base in zip(run.parts, bases.tables, strict=True)]
             moved = [proposal for proposal in proposals if proposal.updates]
@@ -176,6 +199,7 @@ class Committer:
                 return list(bases.tables)
             for proposal in moved:
                 check_proposed_locations(self.backend.store, proposal)
+            run.proposals = moved
             still = {p.table: p.base.location for p in proposals if not p.updates}
             committed = self._operations(attempt.store).commit(moved, still, attempt)
         except BaseException as error:
@@ -190,7 +214,7 @@ class Committer:
         made = {proposal.table: new for proposal, new in zip(moved, committed, strict=True)}
         return [made.get(proposal.table, proposal.base) for proposal in proposals]
 
-    def _has_moved(self, run: "_Run", bases: "_Bases") -> bool:
+    def _has_moved(self, run: _Run, bases: _Bases) -> bool:
         return any(
             self._load_base(part).location != base.location for part, base in zip(run.parts, bases.tables, strict=True)
         )
@@ -205,7 +229,7 @@ class Committer:
             metadata = propose_all([TrimHistory()], metadata, context, changes)
         return Proposal(part.table, base, changes, metadata)
 
-    def _remove(self, written: Sequence[str], run: "_Run") -> None:
+    def _remove(self, written: Sequence[str], run: _Run) -> None:
         """Remove the files that an attempt wrote for its own bases; files for every base are kept for the next one."""
         reusable = {location for part in run.parts for action in part.actions for location in action.reusable_files()}
         remove_quietly(self.backend.store, [location for location in written if location not in reusable])
@@ -213,11 +237,13 @@ class Committer:
 
 @dataclass
 class _Run:
-    """A commit in progress: its parts, and the newest attempt."""
+    """A commit in progress: its parts, the newest attempt and what it proposed, and how many there were."""
 
     parts: Sequence[TableCommit]
     writes: list[OpenWrite]
     attempt: Attempt | None = field(default=None)
+    attempts: int = 0
+    proposals: Sequence[Proposal] = ()
 
     def protect(self, tables: Sequence[TableVersion]) -> Sequence[OpenWrite]:
         """Protect the files of an attempt, which the first one names; return all that protect files of the commit."""

@@ -4,6 +4,7 @@ A caller provides functions to load a base, to make one attempt on it, and to de
 whether a swap succeeded. Raises CommitConflict (all retries conflicted) and CommitStateUnknown.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from icefield.properties.table import (
     COMMIT_RETRY_TOTAL_MS,
 )
 
+LOG = logging.getLogger("icefield.commit")
 RESOLVE_LOOKS = 5
 RESOLVE_WAIT_SECONDS = 0.2
 
@@ -67,6 +69,7 @@ def retry(
                 tries += 1
                 waited_ms = (ambient.monotonic() - started) * 1000
                 _check_patience(name, base.properties, tries, waited_ms, conflict)
+                LOG.info("attempt %d to commit to %s conflicted, trying again: %s", tries, name, conflict)
         _back_off(ambient, tries, base.properties)
 
 
@@ -105,6 +108,7 @@ def resolve_outcome(
                 raise CommitConflict(f"{outcome.name} was changed by another commit") from outcome.cause
             case Outcome.UNMOVED if again():
                 return
+        LOG.warning("the outcome of a commit to %s is not known yet: %s", outcome.name, outcome.cause)
         ambient.sleep(RESOLVE_WAIT_SECONDS * 2**number)
     raise CommitStateUnknown(
         f"the commit to {outcome.name} may or may not have succeeded: its outcome cannot be determined",

@@ -3,17 +3,22 @@
 Raises AlreadyExists, NotFound, InvalidInput, CommitConflict, CommitStateUnknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from icefield.backend import Backend
-from icefield.commit.operations.choose import view_operations_of
-from icefield.commit.operations.views import LoadedView, ViewOperations
-from icefield.commit.retry import retry
+from icefield.deferred import deferred_imports
 from icefield.errors import NotFound
-from icefield.model.names import TableName
 from icefield.model.view import ViewDefinition, ViewMetadata, create_view
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.operations.choose import view_operations_of
+    from icefield.commit.operations.views import LoadedView, ViewOperations
+    from icefield.commit.retry import retry
+    from icefield.model.names import TableName
 
 Edit = Callable[[ViewMetadata, int], ViewMetadata]
 

@@ -4,7 +4,7 @@ Only files that one of the versions does not have, or has with other deletes, ar
 another file are in neither side: they are found by row maps, row ids and values, as for a publish.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
 from icefield.commit.replay.difference import Difference, find_difference, load_deleted
 from icefield.commit.replay.row_ids import Lost
-from icefield.commit.replay.rows import RowApplication, RowChange, Side, find_removed_rows
+from icefield.commit.replay.rows import RowChange, Side, find_removed_rows, without_moved_rows
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS, load_row_maps
 from icefield.commit.validate.ancestry import find_rewrites, only_in
 from icefield.errors import MissingFile
@@ -107,11 +107,8 @@ class VersionDiff:
         new = () if self.after is None else only_in(self.metadata, self.after, self.before)
         maps = load_row_maps(self.context.store, find_rewrites(new))
         side = Side(difference, maps)
-        removed = list(self._removed(change))
-        moved: dict[str, Positions] = {}
-        if removed and difference.added.num_rows:
-            removed, moved = RowApplication(side, side, self.metadata, self.context).leave_out_moved(removed)
-        return _NetRows(list(self._added(difference, change, moved)), removed)
+        net, moved = without_moved_rows(side, change, self.metadata, self.context)
+        return _NetRows(list(self._added(difference, change, moved)), list(self._removed(net)))
 
     def _removed(self, change: RowChange) -> Iterator[Lost]:
         deleted = load_deleted(change.whole, self.metadata, self.context.store)
@@ -119,7 +116,7 @@ class VersionDiff:
             yield Lost(task, np.setdiff1d(np.arange(task.record_count), gone))
         yield from (Lost(task, positions) for task, positions in change.some)
 
-    def _added(self, difference: Difference, change: RowChange, moved: dict[str, Positions]) -> Iterator[Lost]:
+    def _added(self, difference: Difference, change: RowChange, moved: Mapping[str, Positions]) -> Iterator[Lost]:
         tasks = list(difference.after.tasks(difference.added))
         for task, gone in zip(tasks, load_deleted(tasks, self.metadata, self.context.store), strict=True):
             out = np.union1d(gone, moved.get(task.location, NO_POSITIONS))

@@ -10,7 +10,8 @@ A table without snapshots gets an empty one for a branch, and is left out of a t
 Raises AlreadyExists, ConcurrentChange, NoSuchSnapshot, and Unsupported on catalogs that swap one pointer at a time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
 
 from icefield.backend import Backend
 from icefield.commit.action import Action
@@ -18,7 +19,7 @@ from icefield.commit.actions.refs import BeginEmptyBranch, CreateRef, DropRef, m
 from icefield.commit.loop import Committer, TableCommit
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
-from icefield.errors import NoSuchSnapshot, NoSuchTable, Unsupported
+from icefield.errors import AlreadyExists, NoSuchSnapshot, NoSuchTable, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import RefKind
@@ -34,53 +35,64 @@ def check_swaps_many(backend: Backend, verb: str) -> None:
 
 
 def create_refs(
-    backend: Backend, tables: Iterable[TableName], name: str, kind: RefKind, retention: Mapping[str, int]
-) -> list[TableName]:
-    """Create a branch or tag of several tables, at one moment; return those that have it now."""
+    backend: Backend, tables: Sequence[TableName], name: str, kind: RefKind, retention: Mapping[str, int]
+) -> dict[TableName, UUID]:
+    """Create a branch or tag of several tables, at one moment; return those that have it now, with their UUIDs."""
 
-    def make(metadata: TableMetadata) -> Action | None:
+    def make(table: TableName, metadata: TableMetadata) -> Action | None:
+        if (known := metadata.refs.get(name)) is not None:
+            raise AlreadyExists(
+                f"{table} has a {known.kind} {name!r} already", hint="Nothing was changed; use another name"
+            )
         head = metadata.current_snapshot
         if head is not None:
             return CreateRef(name, make_ref(head.snapshot_id, kind, retention))
         return BeginEmptyBranch(name, make_ref(0, kind, retention)) if kind is RefKind.BRANCH else None
 
-    return _change(backend, tables, make)
+    made = _change(backend, tables, make)
+    if not made:
+        needed = "table with a snapshot" if kind is RefKind.TAG else "table"
+        raise NoSuchSnapshot(f"cannot create {kind} {name!r}: there is no {needed}")
+    return made
 
 
-def drop_refs(backend: Backend, tables: Iterable[TableName], name: str) -> list[TableName]:
+def drop_refs(backend: Backend, tables: Sequence[TableName], name: str) -> None:
     """Drop a branch or tag of all tables that have it."""
 
-    def make(metadata: TableMetadata) -> Action | None:
+    def make(table: TableName, metadata: TableMetadata) -> Action | None:
         return DropRef(name, metadata.refs[name].kind) if name in metadata.refs else None
 
-    return _change(backend, tables, make)
+    _change(backend, tables, make)
 
 
-def tables_with(backend: Backend, tables: Sequence[TableName], name: str) -> list[TableName]:
-    """Return the tables that have a branch or tag. Raises NoSuchSnapshot if none has."""
-    found = [table for table, version in load_all(backend, tables).items() if name in version.metadata.refs]
-    if not found:
-        raise NoSuchSnapshot(f"no table of the lake has a branch or tag {name!r}")
-    return found
+def tables_with(backend: Backend, tables: Sequence[TableName], name: str) -> dict[TableName, UUID]:
+    """Return the tables that have a branch or tag, with their UUIDs."""
+    found = _load_all(backend, tables)
+    return {table: version.metadata.table_uuid for table, version in found.items() if name in version.metadata.refs}
 
 
-def load_all(backend: Backend, tables: Sequence[TableName]) -> Mapping[TableName, TableVersion]:
-    """Load tables at one moment. Raises NoSuchTable."""
-    found: Mapping[TableName, TableVersion] = operations_of(backend).load_all(tables, {})
+def check_tables(backend: Backend, tables: Sequence[TableName]) -> None:
+    """Raise NoSuchTable if one of some tables does not exist."""
+    found = _load_all(backend, tables)
     for table in tables:
         if table not in found:
             raise NoSuchTable(f"no table {table}")
+
+
+def _load_all(backend: Backend, tables: Sequence[TableName]) -> Mapping[TableName, TableVersion]:
+    """Load tables at one moment, but for those that do not exist."""
+    found: Mapping[TableName, TableVersion] = operations_of(backend).load_all(tables, {})
     return found
 
 
 def _change(
-    backend: Backend, tables: Iterable[TableName], make: Callable[[TableMetadata], Action | None]
-) -> list[TableName]:
+    backend: Backend, tables: Sequence[TableName], make: Callable[[TableName, TableMetadata], Action | None]
+) -> dict[TableName, UUID]:
     parts = []
-    for table, version in load_all(backend, list(tables)).items():
-        action = make(version.metadata)
+    for table, version in _load_all(backend, tables).items():
+        action = make(table, version.metadata)
         if action is not None:
             parts.append(TableCommit(table, [action], version.metadata.table_uuid, version))
     if parts:
         Committer(backend).commit(parts)
-    return [part.table for part in parts]
+    return {part.table: part.expected_uuid for part in parts}

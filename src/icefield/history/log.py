@@ -11,10 +11,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from icefield.commit.validate.ancestry import MERGED, PICKED, REVERTED, summary_id
-from icefield.history.replay import MESSAGE
+from icefield.commit.validate.ancestry import MERGED, MERGED_BRANCH, PICKED, REVERTED, summary_id
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import Snapshot
+from icefield.model.snapshot import AUTHOR, MESSAGE, Snapshot
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,17 @@ class LogEntry:
 
     @property
     def note(self) -> str:
-        """What was picked, reverted or published, and the message."""
+        """What was picked, reverted or published, the message and the author."""
         summary = self.snapshot.summary
-        branch = summary.get("icefield.merged-branch")
+        branch = summary.get(MERGED_BRANCH)
         parts = [
-            f"published {branch}" if branch else "",
+            f"published {branch}" if branch else f"rebased {summary[MERGED]}" if MERGED in summary else "",
             f"cherry-pick of {summary[PICKED]}" if PICKED in summary else "",
             f"revert of {summary[REVERTED]}" if REVERTED in summary else "",
             summary.get(MESSAGE, ""),
         ]
-        return ": ".join(part for part in parts if part)
+        author = f"({summary[AUTHOR]})" if AUTHOR in summary else ""
+        return " ".join(part for part in (": ".join(part for part in parts if part), author) if part)
 
     def graph(self) -> str:
         """Draw the line of the snapshot."""
@@ -85,15 +85,23 @@ class LogEntry:
             "timestamp-ms": snapshot.timestamp_ms,
             "operation": snapshot.operation,
             "refs": list(self.refs),
+            "author": snapshot.summary.get(AUTHOR),
+            "message": snapshot.summary.get(MESSAGE),
             "note": self.note,
             "track": self.track,
             "summary": dict(snapshot.summary),
         }
 
 
-def list_log(metadata: TableMetadata) -> list[LogEntry]:
-    """List all snapshots as a graph, newest first; children come before their parents."""
-    return list(_place(list(metadata.snapshots)[::-1], metadata))
+def published_id(snapshot: Snapshot) -> int | None:
+    """Return the head of the branch that a snapshot has published, not of one that it has rebased."""
+    return summary_id(snapshot, MERGED) if MERGED_BRANCH in snapshot.summary else None
+
+
+def list_log(metadata: TableMetadata, ref: str | None = None) -> list[LogEntry]:
+    """List all snapshots, or the ancestors of a ref, as a graph, newest first; children come before their parents."""
+    found = metadata.snapshots if ref is None else list(metadata.ancestors(metadata.ref_head(ref)))[::-1]
+    return list(_place(list(found)[::-1], metadata))
 
 
 def _place(snapshots: Sequence[Snapshot], metadata: TableMetadata) -> Iterator[LogEntry]:
@@ -106,7 +114,7 @@ def _place(snapshots: Sequence[Snapshot], metadata: TableMetadata) -> Iterator[L
         if track == len(tracks):
             tracks.append(None)
         tracks[track] = None
-        parents = (snapshot.parent_snapshot_id, summary_id(snapshot, MERGED))
+        parents = (snapshot.parent_snapshot_id, published_id(snapshot))
         for number, parent in enumerate(each for each in parents if each in known):
             if parent in tracks:
                 continue

@@ -6,8 +6,9 @@ from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
 from icefield.commit.validate.ancestry import only_in
 from icefield.errors import MissingFile, NoSuchSnapshot
+from icefield.history.log import published_id
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import MAIN, SnapshotRef
+from icefield.model.snapshot import MAIN, Snapshot, SnapshotRef
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,23 @@ def list_refs(metadata: TableMetadata) -> list[RefStatus]:
     found = []
     for name, ref in sorted(metadata.refs.items(), key=lambda item: (item[0] != MAIN, item[0])):
         snapshot = metadata.snapshot_by_id(ref.snapshot_id)
-        ahead = len(only_in(metadata, snapshot, main))
-        behind = 0 if main is None else len(only_in(metadata, main, snapshot))
+        ahead = _count_only_in(metadata, snapshot, main)
+        behind = 0 if main is None else _count_only_in(metadata, main, snapshot)
         found.append(RefStatus(name, ref, snapshot.timestamp_ms, ahead, behind))
     return found
+
+
+def _count_only_in(metadata: TableMetadata, version: Snapshot, other: Snapshot | None) -> int:
+    """Count what a version contains that another does not, without the originals of snapshots that were rebased."""
+    own = {snapshot.snapshot_id: snapshot for snapshot in only_in(metadata, version, other)}
+    found, left = set[int](), [version.snapshot_id]
+    while left:
+        each = left.pop()
+        if each in own and each not in found:
+            found.add(each)
+            before = (own[each].parent_snapshot_id, published_id(own[each]))
+            left += [parent for parent in before if parent is not None]
+    return len(found)
 
 
 def find_previous_head(context: ReadContext, metadata: TableMetadata, branch: str) -> int:

@@ -4,9 +4,8 @@ Raises ConcurrentChange with a list of the collisions, InvalidInput, NoSuchSnaps
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from icefield.codec.manifest.rows import DataFiles
@@ -16,59 +15,73 @@ from icefield.commit.actions.refs import FastForward
 from icefield.commit.attempt import DraftStore
 from icefield.commit.replay.apply import ApplyChange, CopiedRows
 from icefield.commit.replay.branches import PublishBranch, RebaseBranch
-from icefield.commit.replay.difference import find_difference, load_deleted
-from icefield.commit.replay.rows import find_removed_rows
-from icefield.commit.replay.sources import ChangeSource, OfBranch, OfSnapshot, OppositeOf, Request
+from icefield.commit.replay.rows import Prefers
+from icefield.commit.replay.sources import ChangeSource, OfBranch, OfSnapshot, OppositeOf
 from icefield.dml.head import TableHead
 from icefield.dml.write import SnapshotAction, TableWrite
 from icefield.engine.file_works import delete_destination, write_batches
 from icefield.engine.local import local_name
+from icefield.errors import MOST_MOVES, RowsMoved
 from icefield.model.apply import apply
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
 
-MESSAGE = "icefield.message"  # in the summary of a snapshot
 RestoredRows = Sequence[tuple[FileTask, Positions]]
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Changes a branch by what another version changed. notes: more keys for the summary."""
+    """Changes a branch by what another version changed.
+
+    notes: more keys for the summary. prefers: the side that decides about rows that both changed; None if they collide.
+    """
 
     head: TableHead
     ref: str
     is_dry_run: bool = False
     notes: Mapping[str, str] = field(default_factory=dict)
+    prefers: Prefers | None = None
 
     def publish(self, branch: str, checked_id: int | None = None) -> Snapshot | None:
         """Publish a branch to this one. checked_id: the head of the branch that was checked."""
-        return self._commit(lambda write: PublishBranch(branch, self._change(write, OfBranch(branch)), checked_id))
 
-    def fast_forward(self, branch: str) -> Snapshot | None:
+        def make(write: TableWrite) -> PublishBranch:
+            has_snapshots = write.base.ref_head(self.ref) is not None
+            return PublishBranch(branch, self._change(write, OfBranch(branch)), checked_id, has_snapshots)
+
+        return self._commit(make)
+
+    def fast_forward(self, branch: str, checked_id: int | None = None) -> Snapshot | None:
         """Move this branch to the head of another one, which must descend from its own head."""
-        action = FastForward(self.ref, branch)
+        action = FastForward(self.ref, branch, checked_id=checked_id)
         return self._preview(action) if self.is_dry_run else self.head.commit([action]).ref_head(self.ref)
 
-    def rebase(self, onto: str) -> Snapshot | None:
-        """Rebase this branch onto another ref."""
-        return self._commit(lambda write: RebaseBranch(onto, self._change(write, OfBranch(onto))))
+    def rebase(self, onto: str, *, squashes: bool = False) -> Snapshot | None:
+        """Rebase this branch onto another ref; squashes: its changes become one snapshot."""
+        return self._commit(lambda write: RebaseBranch(onto, self._change(write, OfBranch(onto)), squashes))
 
     def cherry_pick(self, snapshot_id: int) -> Snapshot | None:
         """Apply what one snapshot changed."""
         return self._commit(lambda write: self._change(write, OfSnapshot(snapshot_id)))
 
     def revert(self, snapshot_id: int) -> Snapshot | None:
-        """Apply the opposite of what one snapshot changed."""
-        write, source = self._begin(), OppositeOf(snapshot_id)
-        request = source.resolve(write.base, self.ref)
-        if request is None:
-            return None
-        rows = _find_restored(write, request)
+        """Apply the opposite of what one snapshot changed; again if rows that it restores change concurrently."""
+        for left in reversed(range(MOST_MOVES + 1)):
+            try:
+                return self._revert(OppositeOf(snapshot_id))
+            except RowsMoved:
+                if left == 0:
+                    raise
+        raise AssertionError
+
+    def _revert(self, source: OppositeOf) -> Snapshot | None:
+        write = self._begin()
+        context = WriteContext.of(write.head.backend, DraftStore(write.store))
+        rows = self._change(write, source).find_copies(write.base, context)
         if self.is_dry_run:
-            copies = CopiedRows(_counted(write, rows), rows)
-            return self._preview(self._change(write, source, copies))
+            return self._preview(self._change(write, source, CopiedRows(_counted(write, rows), rows)))
         files = _copy(write, rows)
         return self._finish(write, self._change(write, source, CopiedRows(files, rows)), files)
 
@@ -95,17 +108,9 @@ class Replay:
 
     def _change(self, write: TableWrite, source: ChangeSource, copies: CopiedRows | None = None) -> ApplyChange:
         place = delete_destination(write.delete_plan(is_dry_run=self.is_dry_run), local_name())
-        return ApplyChange(source=source, target=write.target, place=place, copies=copies, notes=self.notes)
-
-
-def _find_restored(write: TableWrite, request: Request) -> RestoredRows:
-    """Return files with rows that the earlier version had, each with the positions that are not restored."""
-    difference = find_difference(write.reading, write.base, request.before, request.after)
-    change = find_removed_rows(difference, write.base, write.reading)
-    added = list(difference.after.tasks(difference.added))
-    whole = [(task, deleted) for task, deleted in zip(added, load_deleted(added, write.base, write.store), strict=True)]
-    some = [(task, np.setdiff1d(np.arange(task.record_count), back)) for task, back in change.restored]
-    return [(replace(task, deletes=()), left_out) for task, left_out in (*whole, *some)]
+        return ApplyChange(
+            source=source, target=write.target, place=place, copies=copies, notes=self.notes, prefers=self.prefers
+        )
 
 
 def _copy(write: TableWrite, rows: RestoredRows) -> DataFiles:

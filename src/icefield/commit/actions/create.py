@@ -19,11 +19,12 @@ from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import PointerTableOperations, Proposal, TableVersion
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import AlreadyExists, CommitConflict, InvalidInput
-from icefield.model.metadata import FORMAT_VERSION, TableMetadata, check_format_version
+from icefield.model.metadata import TableMetadata, check_format_version
 from icefield.model.names import TableName
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
 from icefield.properties.check import check_properties
+from icefield.properties.format_versions import FORMAT_VERSION
 from icefield.types.datatypes import UnknownType
 from icefield.types.schema import Schema, check_dotted_names
 from icefield.types.versions import ADDED_IN, check_schema_version

@@ -17,6 +17,7 @@ from icefield.commit.validate.key_history import (
     rename_branch,
     take_over,
 )
+from icefield.commit.validate.schema_compatibility import check_fits
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
@@ -36,11 +37,17 @@ BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
 def check_unprotected(base: TableMetadata, name: str, verb: str) -> None:
     """Refuse what a protected branch or tag is protected from."""
     protected = (PROTECTED_REFS.read(base.properties) or "").split(",")
-    if name in base.refs and name in (each.strip() for each in protected):
+    if name in base.refs and name.strip() and name.strip() in (each.strip() for each in protected):
         raise InvalidInput(
             f"cannot {verb} {base.refs[name].kind} {name!r}: it is protected",
             hint=f"It is listed in the property {PROTECTED_REFS.key}",
         )
+
+
+def check_ref_name(name: str) -> None:
+    """Refuse a name that cannot be seen."""
+    if not name.strip():
+        raise InvalidInput(f"a branch or tag needs a name, got {name!r}")
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class CreateRef:
     replaces: bool = False
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        check_ref_name(self.name)
         snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
         if known is not None and not self.replaces:
@@ -88,6 +96,7 @@ class BeginEmptyBranch:
     ref: SnapshotRef
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
+        check_ref_name(self.name)
         if (known := base.refs.get(self.name)) is not None:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         snapshot_id = context.ambient.random_id()
@@ -135,6 +144,7 @@ class RenameRef:
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         if MAIN in (self.name, self.new_name):
             raise InvalidInput(f"cannot rename {self.name!r} to {self.new_name!r}: {MAIN} keeps its name")
+        check_ref_name(self.new_name)
         base.ref_head(self.name)
         known = base.refs[self.name]
         if known.kind is not self.kind:
@@ -182,27 +192,44 @@ class SetRetention:
 
 @dataclass(frozen=True)
 class FastForward:
-    """Fast-forwards a branch to the head of another ref. is_merged: the other one is known to contain its changes."""
+    """Fast-forwards a branch to the head of another ref.
+
+    is_merged: the other one is known to contain its changes. checked_id: the head of the other one that was checked;
+    None if there are no checks.
+    """
 
     branch: str
     to: str
     is_merged: bool = False
+    checked_id: int | None = None
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         source, target = base.ref_head(self.to), base.ref_head(self.branch)
         if source is None:
             raise NoSuchSnapshot(f"{self.to!r} has no snapshots to publish")
+        check_is_checked(self.to, source, self.checked_id)
         if target is not None and not (self.is_merged or _is_ancestor(base, target, source)):
             raise ConcurrentChange(
                 f"cannot fast-forward {self.branch} to {self.to}: its snapshot {target.snapshot_id} is not in the "
                 f"history of {self.to}",
                 hint="The branches have diverged; publish without fast_forward_only, or rebase the branch",
             )
+        if source.schema_id is not None:
+            check_fits(base.schema_by_id(source.schema_id), base)
         memory = take_over(base, self.branch, self.to, source)
         return _change(base, self.branch, _moved(base, self.branch, source), *memory)
 
     def reusable_files(self) -> Sequence[str]:
         return ()
+
+
+def check_is_checked(branch: str, head: Snapshot, checked_id: int | None) -> None:
+    """Refuse to publish anything but the version that was checked; None if there are no checks."""
+    if checked_id is not None and head.snapshot_id != checked_id:
+        raise ConcurrentChange(
+            f"cannot publish {branch!r}: it has moved since its rows were checked",
+            hint="Nothing was changed; run it again",
+        )
 
 
 @dataclass(frozen=True)
@@ -235,10 +262,14 @@ class RollBack:
 
 @dataclass(frozen=True)
 class MoveBranch:
-    """Moves a branch to any snapshot of the table; its idempotency keys are those of the branch that has it."""
+    """Moves a branch to any snapshot of the table; its idempotency keys are those of the branch that has it.
+
+    from_id: the head that the branch must still have; None if any.
+    """
 
     branch: str
     snapshot_id: int
+    from_id: int | None = None
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
         target = base.snapshot_by_id(self.snapshot_id)
@@ -246,6 +277,11 @@ class MoveBranch:
         if known is not None and known.snapshot_id == target.snapshot_id:
             return NOTHING_TO_DO
         check_unprotected(base, self.branch, "move")
+        if self.from_id is not None and (known is None or known.snapshot_id != self.from_id):
+            raise ConcurrentChange(
+                f"cannot move {self.branch} to snapshot {self.snapshot_id}: it was changed concurrently",
+                hint="Nothing was changed; look at the newest version, and run it again",
+            )
         moved = _moved(base, self.branch, target)
         return _change(base, self.branch, moved, *begin_branch(base, self.branch, target))
 

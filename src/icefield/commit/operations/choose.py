@@ -1,9 +1,14 @@
 """Choose the operations that a catalog needs."""
 
-from icefield.backend import Backend
-from icefield.commit.operations.rest import RestTableOperations
-from icefield.commit.operations.tables import PointerTableOperations, TableOperations
-from icefield.commit.operations.views import PointerViewOperations, RestViewOperations, ViewOperations
+from __future__ import annotations
+
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.operations.rest import RestTableOperations
+    from icefield.commit.operations.tables import PointerTableOperations, TableOperations
+    from icefield.commit.operations.views import PointerViewOperations, RestViewOperations, ViewOperations
 
 
 def operations_of(backend: Backend) -> TableOperations:

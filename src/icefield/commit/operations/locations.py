@@ -7,18 +7,23 @@ it moves, and files outside the table's own directory are neither read nor remov
 Raises LocationRefused, InvalidInput.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from icefield.commit.operations.tables import Proposal
-from icefield.commit.validate.ownership import roots_of
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, LocationRefused
-from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import Snapshot
-from icefield.model.statistics import StatisticsEntry
-from icefield.model.updates import AddSnapshot, SetPartitionStatistics, SetStatistics
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    from icefield.commit.operations.tables import Proposal
+    from icefield.commit.validate.ownership import roots_of
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.snapshot import Snapshot
+    from icefield.model.statistics import StatisticsEntry
+    from icefield.model.updates import AddSnapshot, SetPartitionStatistics, SetStatistics
+    from icefield.storage.store import Store
 
 
 class _StatisticsPath(msgspec.Struct, rename="kebab"):

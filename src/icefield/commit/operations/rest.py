@@ -10,18 +10,14 @@ known to be committed, a failure to load the table does not count as a failure o
 Raises CommitConflict, CommitStateUnknown, AlreadyExists, NoSuchTable, CatalogError.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from icefield.ambient import Ambient
-from icefield.catalog.rest.fences import not_fenced
-from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
-from icefield.catalog.server import MetadataServer
-from icefield.commit.attempt import Attempt
-from icefield.commit.operations.rest_metrics import report_commit
-from icefield.commit.operations.tables import Proposal, TableVersion
-from icefield.commit.retry import Outcome, UnknownOutcome, resolve_outcome
+from icefield.deferred import deferred_imports
 from icefield.errors import (
     AlreadyExists,
     CatalogError,
@@ -30,13 +26,22 @@ from icefield.errors import (
     IcefieldError,
     InvalidInput,
 )
-from icefield.model.apply import check
-from icefield.model.creation import AssertCreate, creation_updates
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.requirements import find_requirements, find_version
-from icefield.model.updates import AddSnapshot, RemoveSnapshotRef, Requirement, SetSnapshotRef
-from icefield.model.updates_applied import has_snapshot, updates_applied
+
+with deferred_imports(__name__):
+    from icefield.catalog.rest.fences import not_fenced
+    from icefield.catalog.rest.tables import LoadedTable, TableChange, new_key
+    from icefield.catalog.server import MetadataServer
+    from icefield.commit.attempt import Attempt
+    from icefield.commit.operations.rest_metrics import report_commit
+    from icefield.commit.operations.tables import Proposal, TableVersion
+    from icefield.commit.retry import Outcome, UnknownOutcome, resolve_outcome
+    from icefield.model.apply import check
+    from icefield.model.creation import AssertCreate, creation_updates
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.requirements import find_requirements, find_version
+    from icefield.model.updates import AddSnapshot, RemoveSnapshotRef, Requirement, SetSnapshotRef
+    from icefield.model.updates_applied import has_snapshot, updates_applied
 
 T = TypeVar("T")
 

@@ -19,29 +19,34 @@ many commits as the log has entries, by the number of its metadata file. It then
 due, and nothing else. The commit has landed before, so nothing that happens then makes it fail.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-import pyarrow as pa
-
-from icefield.backend import Backend
 from icefield.catalog.missing import METADATA_SUFFIXES
 from icefield.codec.json.metadata_owner import ENTRY_KEY, LoggedOutline, decode_entry, decode_logged_outline
-from icefield.commit.operations.tables import PointerTableOperations, TableVersion, metadata_number
+from icefield.deferred import deferred_imports
 from icefield.errors import IcefieldError
-from icefield.leases.folder import gc_folder, gc_folders, metadata_folder, store_time_ms
-from icefield.leases.record import is_of_write
-from icefield.leases.sample import held, sample_leases, write_ids
-from icefield.marks.clear import MarkClearing
-from icefield.marks.files import FileKind, TableFiles, fold_one, table_files
-from icefield.marks.grace import grace_of
 from icefield.marks.mark import ORPHAN, RETIRED, Mark, list_marks, read_unless_done, remove_old_audits, write_mark
-from icefield.model.metadata import TableMetadata, location_uuid
-from icefield.model.names import TableName
 from icefield.properties.table import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT, PREVIOUS_VERSIONS_MAX
-from icefield.storage.read_ahead import Wanted
-from icefield.storage.roots import resolve_location
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.backend import Backend
+    from icefield.commit.operations.tables import PointerTableOperations, TableVersion, metadata_number
+    from icefield.leases.folder import gc_folder, gc_folders, metadata_folder, store_time_ms
+    from icefield.leases.record import is_of_write
+    from icefield.leases.sample import held, sample_leases, write_ids
+    from icefield.marks.clear import MarkClearing
+    from icefield.marks.files import FileKind, TableFiles, fold_one, table_files
+    from icefield.marks.grace import grace_of
+    from icefield.model.metadata import TableMetadata, location_uuid
+    from icefield.model.names import TableName
+    from icefield.storage.read_ahead import Wanted
+    from icefield.storage.roots import resolve_location
+    from icefield.storage.store import Store
 
 LOG = logging.getLogger("icefield.upkeep")  # of what happens after a commit, which cannot raise
 LEAST_COMMITS = 8  # between two looks, however short the log is: each look may leave a mark

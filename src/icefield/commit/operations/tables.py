@@ -7,30 +7,35 @@ Raises CommitConflict (another writer committed first), CommitStateUnknown (outc
 AlreadyExists.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from icefield.arguments import whole_number
-from icefield.backend import Backend
-from icefield.catalog.catalog import Catalog, Guard, PointerSwap
-from icefield.codec.json.keys import deflate_json
-from icefield.codec.json.metadata import encode_metadata
 from icefield.codec.json.metadata_owner import ENTRY_KEY, CatalogEntry, decode_entry, encode_entry
-from icefield.codec.json.snapshots import carry_snapshots
-from icefield.commit.action import ProposedChange, WriteContext
-from icefield.commit.attempt import Attempt
-from icefield.commit.load import load_table_metadata
-from icefield.commit.retry import Outcome, ResolvedSwap
-from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
+from icefield.deferred import deferred_imports
 from icefield.errors import MissingFile
-from icefield.leases.record import uuid_of_write
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.snapshot import MetadataLogEntry
-from icefield.model.updates import Update
 from icefield.properties.table import METADATA_CODEC, PREVIOUS_VERSIONS_MAX
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.catalog.catalog import Catalog, Guard, PointerSwap
+    from icefield.codec.json.keys import deflate_json
+    from icefield.codec.json.metadata import encode_metadata
+    from icefield.codec.json.snapshots import carry_snapshots
+    from icefield.commit.action import ProposedChange, WriteContext
+    from icefield.commit.attempt import Attempt
+    from icefield.commit.load import load_table_metadata
+    from icefield.commit.retry import Outcome, ResolvedSwap
+    from icefield.commit.validate.ownership import Claim, claim_of, guard_of, roots_of
+    from icefield.leases.record import uuid_of_write
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.snapshot import MetadataLogEntry
+    from icefield.model.updates import Update
 
 # A smaller file is one request however it is stored, and people can read it.
 COMPRESSED_FROM_BYTES = 16 * 1024

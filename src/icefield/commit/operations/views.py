@@ -7,29 +7,34 @@ version id and time.
 Raises AlreadyExists, NotFound, CommitConflict, CommitStateUnknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from icefield.ambient import Ambient
-from icefield.backend import Backend
-from icefield.catalog.catalog import Guard, Kind, PointerSwap
-from icefield.catalog.server import MetadataServer
-from icefield.codec.json.view import decode_view, encode_view
-from icefield.commit.action import WriteContext
-from icefield.commit.attempt import begin_attempt
-from icefield.commit.load import read_metadata_file
-from icefield.commit.operations.tables import next_metadata_name
-from icefield.commit.retry import Outcome, ResolvedSwap, UnknownOutcome, resolve_outcome
-from icefield.commit.validate.ownership import claim_of, guard_of, roots_of
-from icefield.commit.validate.references import remove_quietly
+from icefield.deferred import deferred_imports
 from icefield.errors import CommitStateUnknown, IcefieldError
-from icefield.model.names import TableName
-from icefield.model.view import ViewMetadata, says_the_same
-from icefield.model.view_updates import find_view_updates
 from icefield.properties.table import METADATA_PATH
-from icefield.storage.location import join_location
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.catalog.catalog import Guard, Kind, PointerSwap
+    from icefield.catalog.server import MetadataServer
+    from icefield.codec.json.view import decode_view, encode_view
+    from icefield.commit.action import WriteContext
+    from icefield.commit.attempt import begin_attempt
+    from icefield.commit.load import read_metadata_file
+    from icefield.commit.operations.tables import next_metadata_name
+    from icefield.commit.retry import Outcome, ResolvedSwap, UnknownOutcome, resolve_outcome
+    from icefield.commit.validate.ownership import claim_of, guard_of, roots_of
+    from icefield.commit.validate.references import remove_quietly
+    from icefield.model.names import TableName
+    from icefield.model.view import ViewMetadata, says_the_same
+    from icefield.model.view_updates import find_view_updates
+    from icefield.storage.location import join_location
+    from icefield.storage.store import Store
 
 
 @dataclass(frozen=True)

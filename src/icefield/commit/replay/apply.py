@@ -16,30 +16,42 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ALL
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries
 from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesDraft, propose_files
+from icefield.commit.attempt import DraftStore
 from icefield.commit.replay.collisions import Collision, CollisionKind, refuse
 from icefield.commit.replay.culprits import find_culprits
 from icefield.commit.replay.difference import Difference, find_difference, no_difference
 from icefield.commit.replay.key_deletes import load_key_deletes
-from icefield.commit.replay.rows import AppliedRows, RowApplication, Side, find_removed_rows
+from icefield.commit.replay.rows import (
+    AppliedRows,
+    Prefers,
+    RowApplication,
+    RowChange,
+    Side,
+    find_removed_rows,
+    without_moved_rows,
+)
 from icefield.commit.replay.shared_keys import KeyReader, find_shared_keys
-from icefield.commit.replay.sources import ChangeSource, Request
+from icefield.commit.replay.sources import ChangeSource, OfSnapshot, OppositeOf, Request
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, ManifestShape, write_added
 from icefield.commit.snapshot.moved_rows import load_row_maps
 from icefield.commit.snapshot.position_deletes import as_added_files, open_delete_writer
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
-from icefield.commit.validate.ancestry import PICKED, find_rewrites
+from icefield.commit.validate.ancestry import MERGED, PICKED, find_rewrites
 from icefield.commit.validate.schema_compatibility import check_fits
-from icefield.errors import InvalidInput
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot, RowsMoved
+from icefield.model.apply import apply
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import Operation
+from icefield.model.snapshot import MAIN, Operation, Snapshot, SnapshotRef
+from icefield.model.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.delete_files import DeleteDestination, DeleteEntry
@@ -48,6 +60,7 @@ from icefield.plan.partition.values import load_partition_values
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import ResolvedVersion
+from icefield.storage.location import is_inside
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,8 @@ class ApplyChange:
     """Applies what distinguishes two versions to a branch.
 
     place: where position deletes go. copies: the rows that it adds, if not the files of the change are added as they
-    are. notes: more keys for the summary.
+    are. notes: more keys for the summary. prefers: the side that decides about rows that both changed; None if they
+    collide.
     """
 
     source: ChangeSource
@@ -74,6 +88,7 @@ class ApplyChange:
     place: DeleteDestination
     copies: CopiedRows | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    prefers: Prefers | None = None
     snapshot_id: int | None = None
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -84,7 +99,39 @@ class ApplyChange:
             return NOTHING_TO_DO
         if self.snapshot_id is None:
             self.snapshot_id = context.ambient.random_id()
-        return _Proposal(self, request, base, context).propose()
+        reading = context.reading
+        if request.shared:
+            request, reading = self._with_shared(request, base, context)
+        change = _Proposal(self, request, base, context, reading).propose()
+        if not change.updates:
+            self.snapshot_id = None
+        return change
+
+    def _with_shared(self, request: Request, base: TableMetadata, context: WriteContext) -> tuple[Request, ReadContext]:
+        """Apply to the earlier version what both sides contain; return it, and what it is read with.
+
+        It exists only in memory.
+        """
+        drafts = replace(context, store=DraftStore(context.store))
+        metadata, before = base, request.before
+        for source in request.shared:
+            metadata = apply(metadata, [_start_of(before)], context.ambient.now_ms())
+            try:
+                change = ApplyChange(source=source, target=CommitTarget(MAIN), place=self.place)
+                metadata = apply(metadata, change.propose(metadata, drafts).updates, context.ambient.now_ms())
+            except (ConcurrentChange, InvalidInput, NoSuchSnapshot):
+                if isinstance(source, OfSnapshot):  # what was picked does not fit alone
+                    continue
+                raise
+            before = metadata.ref_head(MAIN)
+        return replace(request, before=before, shared=()), drafts.reading
+
+    def find_copies(self, base: TableMetadata, context: WriteContext) -> Sequence[tuple[FileTask, Positions]]:
+        """Return the files with rows that the change adds, each with the positions that are not among them."""
+        request = self.source.resolve(base, self.target.ref)
+        if request is None:
+            return []
+        return _Proposal(self, request, base, context, context.reading).find_copies()
 
     def prepare(self, base: TableMetadata, context: WriteContext) -> None:
         """Write nothing in advance: all files depend on the base."""
@@ -93,32 +140,44 @@ class ApplyChange:
         return ()
 
 
+def _start_of(version: Snapshot | None) -> Update:
+    """Return the update by which `main` is at a version, in memory; None is the empty table."""
+    return RemoveSnapshotRef(MAIN) if version is None else SetSnapshotRef(MAIN, SnapshotRef(version.snapshot_id))
+
+
 @dataclass(frozen=True)
 class _Proposal:
     action: ApplyChange
     request: Request
     base: TableMetadata
     context: WriteContext
+    reading: ReadContext
 
     def propose(self) -> ProposedChange:
-        request, reading = self.request, self.context.reading
+        request, reading = self.request, self.reading
         theirs = find_difference(reading, self.base, request.before, request.after, request.theirs)
         if theirs.is_empty:
             return NOTHING_TO_DO
         ours = self._find_ours(theirs)
         change = find_removed_rows(theirs, self.base, reading)
-        if change.restored and self.action.copies is None:
+        copies = self.action.copies
+        if change.restored and copies is None:
             raise InvalidInput(
                 f"cannot {self.action.source.verb}: it removes deletes, by which rows reappear",
                 hint="Write these rows to the branch instead",
             )
-        store = self.context.store
-        mine = Side(theirs, load_row_maps(store, find_rewrites(self.request.theirs)))
-        other = Side(ours, load_row_maps(store, find_rewrites(self.request.ours)))
-        rows = RowApplication(mine, other, self.base, reading).apply(change)
-        if self.action.copies is not None:
-            rows.added = {}
+        if theirs.key_deletes and self.action.prefers is Prefers.OURS:
+            raise InvalidInput(
+                f"cannot {self.action.source.verb}: its equality deletes apply to all rows, also to those of ours",
+                hint="Convert the equality deletes of the branch first",
+            )
+        rows = self._apply(theirs, ours, change)
         self._check(theirs, ours, rows)
+        if copies is not None:
+            if not _are_same_rows(_find_copies(theirs, change, rows), copies.sources):
+                what = "rows that it restores were changed or moved concurrently"
+                raise RowsMoved(f"cannot {self.action.source.verb}: {what}", hint="Nothing was changed; run it again")
+            rows.added = {}
         draft = self._draft(theirs, ours, rows)
         proposed = propose_files(draft, None, self.action.target, self.base, self.context)
         return replace(
@@ -127,38 +186,60 @@ class _Proposal:
             requirements=[*proposed.requirements, *self.request.requirements],
         )
 
+    def find_copies(self) -> Sequence[tuple[FileTask, Positions]]:
+        """Return the files with rows that the change adds, each with the positions that are not among them."""
+        theirs = find_difference(self.reading, self.base, self.request.before, self.request.after)
+        change = find_removed_rows(theirs, self.base, self.reading)
+        return _find_copies(theirs, change, self._apply(theirs, self._find_ours(theirs), change))
+
+    def _apply(self, theirs: Difference, ours: Difference, change: RowChange) -> AppliedRows:
+        mine = Side(theirs, load_row_maps(self.reading.store, find_rewrites(self.request.theirs)))
+        other = Side(ours, load_row_maps(self.reading.store, find_rewrites(self.request.ours)))
+        moved: Mapping[str, Positions] = {}
+        # Files are not added as they are; version 1 can only replace whole files.
+        if isinstance(self.action.source, OppositeOf) and self.base.format_version > 1:
+            change, moved = without_moved_rows(mine, change, self.base, self.reading)
+        rows = RowApplication(mine, other, self.base, self.reading, self.action.prefers).apply(change)
+        rows.leave_out(moved, mine.added)
+        return rows
+
     def _find_ours(self, theirs: Difference) -> Difference:
         """Return how the branch differs from the base, if that matters: rows that are only added fit any version.
 
-        Files of a snapshot that was picked before are in the branch already.
+        That needs files which are new to the branch. It may have those that came with a snapshot that was published or
+        picked before, even if that is not known any more, and files that were not written for the branch.
         """
         head = self.base.ref_head(self.action.target.ref)
         only_adds = not (theirs.removed.num_rows or theirs.changed or self.base.schema.identifier_field_ids)
-        if only_adds and not any(PICKED in snapshot.summary for snapshot in self.request.ours):
+        shares = any(map(_may_share_files, (*self.request.ours, *self.request.theirs)))
+        if only_adds and not shares and _are_all_inside(theirs.added, self.action.place.layout.folder):
             return no_difference(ResolvedVersion(head, self.base.schema))
-        return find_difference(self.context.reading, self.base, self.request.before, head)
+        return find_difference(self.reading, self.base, self.request.before, head)
 
     def _check(self, theirs: Difference, ours: Difference, rows: AppliedRows) -> None:
         """Raise an error that lists what collides."""
-        both_delete = theirs.added.num_rows == 0 and all(
+        copies = self.action.copies
+        adds = bool(theirs.added.num_rows or (copies is not None and copies.files.num_rows))
+        both_delete = not adds and all(
             each.operation in (Operation.DELETE, Operation.REPLACE) for each in self.request.ours
         )
         found: list[Collision] = []
         if rows.lost and not both_delete:
-            reading = self.context.reading
-            culprits = find_culprits(reading, self.base, self.request.ours, rows.lost, theirs.before)
+            culprits = find_culprits(self.reading, self.base, self.request.ours, rows.lost, theirs.before)
             found += [
                 Collision(CollisionKind.ROWS, each.task.location, len(each.positions), culprits[each.task.location])
                 for each in rows.lost
             ]
         if self.base.format_version == 1:
-            paths = [*rows.deleted, *(path for path, gone in rows.added.items() if len(gone))]
-            found += [Collision(CollisionKind.FILES, path, 0) for path in paths]
-        new = theirs.after.tasks(theirs.added.at(rows.added))
-        own = self.action.copies.sources if self.action.copies else [(task, rows.added[task.location]) for task in new]
-        found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context))
+            new = () if copies else (path for path, gone in rows.added.items() if len(gone))
+            found += [Collision(CollisionKind.FILES, path, 0) for path in (*rows.deleted, *new)]
+        own = copies.sources if copies else _find_added(theirs, rows)
+        if not self.request.ours or len(find_rewrites(self.request.ours)) < len(self.request.ours):
+            found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context))
         if found:
-            raise refuse(self.action.source.verb, found, "undo one of the two changes, or apply it again by hand")
+            decided = "" if self.action.prefers is None else "on_collision decides only about rows that have row ids; "
+            hint = f"{decided}undo one of the two changes, or apply it again by hand"
+            raise refuse(self.action.source.verb, found, hint)
 
     def _draft(self, theirs: Difference, ours: Difference, rows: AppliedRows) -> FilesDraft:
         assert self.action.snapshot_id is not None
@@ -216,7 +297,7 @@ class _Proposal:
                 writer.add(path, positions)
         entries: list[DeleteEntry] = writer.close()
         values = chain.from_iterable(
-            load_partition_values(self.context.reading, self.base, plan, plan.files.at(paths))
+            load_partition_values(self.reading, self.base, plan, plan.files.at(paths))
             for plan, paths in self._listings(theirs, ours, rows)
         )
         return as_added_files(entries, values, self.base)
@@ -237,6 +318,32 @@ class _Proposal:
 
     def _shape(self, spec: PartitionSpec, content: int) -> ManifestShape:
         return ManifestShape(self.base.schema_of_spec(spec), spec, content)
+
+
+def _find_added(theirs: Difference, rows: AppliedRows) -> list[tuple[FileTask, Positions]]:
+    """Return the files to add, each with its rows that are deleted."""
+    return [(task, rows.added[task.location]) for task in theirs.after.tasks(theirs.added.at(rows.added))]
+
+
+def _find_copies(theirs: Difference, change: RowChange, rows: AppliedRows) -> list[tuple[FileTask, Positions]]:
+    """Return the files with rows to copy, each with the positions that are left out."""
+    some = [(task, np.setdiff1d(np.arange(task.record_count), back)) for task, back in change.restored]
+    return [(replace(task, deletes=()), left_out) for task, left_out in (*_find_added(theirs, rows), *some)]
+
+
+def _are_same_rows(rows: Sequence[tuple[FileTask, Positions]], others: Sequence[tuple[FileTask, Positions]]) -> bool:
+    left_out, other = ({task.location: gone for task, gone in each} for each in (rows, others))
+    return left_out.keys() == other.keys() and all(np.array_equal(gone, other[at]) for at, gone in left_out.items())
+
+
+def _may_share_files(snapshot: Snapshot) -> bool:
+    """Return whether other branches may have files of a snapshot."""
+    return any(key in snapshot.summary for key in (MERGED, PICKED))
+
+
+def _are_all_inside(files: PlannedFiles, folder: str) -> bool:
+    """Return whether files are in the folder of new files: others may have been added to several branches."""
+    return all(is_inside(path, folder) for path in files.paths)
 
 
 def as_data_files(entries: ManifestEntries, spec: PartitionSpec, base: TableMetadata) -> DataFiles:

@@ -33,24 +33,31 @@ def find_by_ids(
     metadata: TableMetadata,
     store: Store,
     into: dict[str, list[Positions]],
+    *,
+    changed: bool = False,
 ) -> list[Lost]:
-    """Collect the places of rows among the live, unchanged rows of files; return those that are nowhere."""
+    """Collect the places of rows among the live rows of files; return those that are nowhere.
+
+    changed: also of rows that were changed.
+    """
     if not files:
         return list(lost)
-    # Deleted rows have ids, too.
-    sources = [replace(each.task, deletes=()) for each in lost]
-    known = zip(_read(sources, metadata, store), lost, strict=True)
-    wanted = _joined([_at(lineage, each.positions) for lineage, each in known])
+    wanted = _lineage_of(lost, metadata, store)
     order = np.argsort(wanted.ids)
     ids, updated = wanted.ids[order], wanted.updated[order]
     is_found = np.zeros(len(ids), np.bool_)
     for task, lineage in zip(files, _read(files, metadata, store), strict=True):
         at = np.minimum(np.searchsorted(ids, lineage.ids), len(ids) - 1)
-        same = (ids[at] == lineage.ids) & (updated[at] == lineage.updated)
+        same = (ids[at] == lineage.ids) & (changed | (updated[at] == lineage.updated))
         if same.any():
             into.setdefault(task.location, []).append(lineage.positions[same])
             is_found[order[at[same]]] = True
     return split_lost(lost, is_found)
+
+
+def without_ids(lost: Sequence[Lost], metadata: TableMetadata, store: Store) -> list[Lost]:
+    """Return the rows that have no id, because they are older than row ids."""
+    return split_lost(lost, _lineage_of(lost, metadata, store).ids >= 0)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,13 @@ def _read(tasks: Sequence[FileTask], metadata: TableMetadata, store: Store) -> I
         batches = [pa.Table.from_batches([batch]) for batch in reader.read(task, schema, names, TRUE)]
         rows = pa.concat_tables([empty, *batches], promote_options="permissive").drop_null()
         yield _Lineage(*(rows.column(name).to_numpy() for name in names))
+
+
+def _lineage_of(lost: Sequence[Lost], metadata: TableMetadata, store: Store) -> _Lineage:
+    # Deleted rows have ids, too.
+    sources = [replace(each.task, deletes=()) for each in lost]
+    known = zip(_read(sources, metadata, store), lost, strict=True)
+    return _joined([_at(lineage, each.positions) for lineage, each in known])
 
 
 def _at(lineage: _Lineage, positions: Positions) -> _Lineage:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefield.commit.replay.nested_keys import encode_rows
 from icefield.commit.replay.row_ids import Lost, split_lost
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
@@ -22,8 +23,6 @@ from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
 from icefield.storage.store import Store
 from icefield.types.arrays import Longs, Mask
-from icefield.types.arrow_keys import encode_keys
-from icefield.types.datatypes import PrimitiveType
 from icefield.types.metadata_columns import POSITION, with_free_names
 
 
@@ -34,11 +33,8 @@ def find_by_values(
     store: Store,
     into: dict[str, list[Positions]],
 ) -> list[Lost]:
-    """Collect the places of rows among the live rows of files, each place once; return those that are nowhere.
-
-    Rows of tables with nested columns are not looked for.
-    """
-    if not files or not all(isinstance(field.type, PrimitiveType) for field in metadata.schema.fields):
+    """Collect the places of rows among the live rows of files, each place once; return those that are nowhere."""
+    if not files:
         return list(lost)
     sources = [replace(each.task, deletes=()) for each in lost]
     read = zip(_read(sources, metadata, store), lost, strict=True)
@@ -65,7 +61,7 @@ def _read(tasks: Sequence[FileTask], metadata: TableMetadata, store: Store) -> I
         positions, keys = [np.zeros(0, np.int64)], [pa.array([], pa.binary())]
         for batch in reader.read(task, schema, [*names, position], TRUE):
             positions.append(batch.column(position).to_numpy())
-            keys.append(encode_keys([batch.column(name) for name in names], batch.num_rows))
+            keys.append(encode_rows([batch.column(name) for name in names], batch.num_rows))
         yield np.concatenate(positions), pa.concat_arrays(keys)
 
 

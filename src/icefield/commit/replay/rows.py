@@ -12,24 +12,41 @@ by their row ids, if they have any, else by their values. For example:
     ours    row 2 of a is deleted
     result  a is removed, c is added with row 1 (that was row 2 of a) deleted
 
-Files that only `ours` changed are not looked at.
+Files that only `ours` changed are not looked at. Files that both sides added are the same change, which both contain:
+only rows that `theirs` deleted there since are deleted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
 from icefield.cache.reading import ReadContext
 from icefield.commit.replay.difference import Difference, load_deleted, without_keys
-from icefield.commit.replay.row_ids import Lost, find_by_ids
+from icefield.commit.replay.row_ids import Lost, find_by_ids, without_ids
 from icefield.commit.replay.row_values import find_by_values
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS, Places, RowMaps
 from icefield.commit.snapshot.position_deletes import with_deletes
+from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import DeleteFile, FileTask
+
+
+class Prefers(StrEnum):
+    """Which side decides about a row that both sides removed or changed."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+
+
+def parse_side(name: str | None) -> Prefers | None:
+    """Return the side that a caller names; None if rows that both changed collide."""
+    if name not in (None, *Prefers):
+        raise InvalidInput(f"on_collision is 'ours' or 'theirs', not {name!r}")
+    return None if name is None else Prefers(name)
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,13 @@ class AppliedRows:
     added: dict[str, Positions] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)
 
+    def leave_out(self, positions: Mapping[str, Positions], files: Mapping[str, FileTask]) -> None:
+        """Take more rows of new files for deleted; a file without any row left is not added."""
+        for path in self.added.keys() & positions.keys():
+            self.added[path] = np.union1d(self.added[path], positions[path])
+            if len(self.added[path]) == files[path].record_count:
+                del self.added[path]
+
 
 @dataclass(frozen=True)
 class RowChange:
@@ -96,6 +120,22 @@ def find_removed_rows(theirs: Difference, metadata: TableMetadata, context: Read
     return RowChange(list(theirs.before.tasks(theirs.removed)), some, restored)
 
 
+def without_moved_rows(
+    side: Side, change: RowChange, metadata: TableMetadata, context: ReadContext
+) -> tuple[RowChange, Mapping[str, Positions]]:
+    """Return a change without the rows that it only moves to another file, and where these are in its own files.
+
+    theirs  rows 0 1 of file a are rewritten to file b, without row 0:  the change removes row 0, and moves row 1
+    """
+    whole = zip(change.whole, load_deleted(change.whole, metadata, context.store), strict=True)
+    removed = [Lost(task, np.setdiff1d(np.arange(task.record_count), gone)) for task, gone in whole]
+    removed += [Lost(task, positions) for task, positions in change.some]
+    if not removed or side.difference.added.num_rows == 0:
+        return change, {}
+    rest, moved = RowApplication(side, side, metadata, context).leave_out_moved(removed)
+    return RowChange((), [(each.task, each.positions) for each in rest], change.restored), moved
+
+
 @dataclass
 class RowApplication:
     """Applies the rows of `theirs` to `ours`."""
@@ -104,6 +144,7 @@ class RowApplication:
     ours: Side
     metadata: TableMetadata
     context: ReadContext
+    prefers: Prefers | None = None
     _deleted: dict[tuple[str, tuple[DeleteFile, ...]], Positions] = field(default_factory=dict)
     _left_out: dict[str, list[Positions]] = field(default_factory=dict)
     _wanted: dict[str, list[Positions]] = field(default_factory=dict)
@@ -111,6 +152,8 @@ class RowApplication:
     def apply(self, change: RowChange) -> AppliedRows:
         """Find out what to remove, delete and add."""
         done = AppliedRows()
+        for path in sorted(self._shared):
+            self._wanted[path] = [np.setdiff1d(self._deleted_of(self.theirs.added[path]), self._here(path))]
         now = self.ours.find([task.location for task in (*change.whole, *(task for task, _ in change.some))])
         lost: list[Lost] = []
         for task in change.whole:
@@ -121,9 +164,20 @@ class RowApplication:
                 lost += self._remove(task, live, now)
         for task, positions in change.some:
             lost += self._remove(task, positions, now)
-        done.lost = self._not_left_out(self._not_moved(lost))
+        done.lost = self._not_left_out(self._not_moved(self._not_shared(lost)))
+        if done.lost and self.prefers is not None and self.metadata.has_row_ids:
+            done.lost = self._drop_other(done.lost, self.prefers)
         self._finish(done, {**now, **self.ours.added}, {task.location: task for task, _ in change.some})
         return done
+
+    def _drop_other(self, lost: Sequence[Lost], prefers: Prefers) -> list[Lost]:
+        """Drop what became of rows on the side that is not preferred; return rows that have no id."""
+        if prefers is Prefers.OURS:
+            files, into = self.theirs.added, self._left_out
+        else:
+            files, into = self._added_by_ours, self._wanted
+        find_by_ids(lost, list(files.values()), self.metadata, self.context.store, into, changed=True)
+        return without_ids(lost, self.metadata, self.context.store)
 
     def leave_out_moved(self, lost: Sequence[Lost]) -> tuple[list[Lost], dict[str, Positions]]:
         """Return the rows that `theirs` removed or changed, and the places in its files of those that it only moved."""
@@ -140,7 +194,7 @@ class RowApplication:
             self._wanted.setdefault(task.location, []).append(positions)
             return []
         if task.location in self.ours.removed:
-            places, there = self.ours.maps.trace(task.location, positions), self.ours.added
+            places, there = self.ours.maps.trace(task.location, positions), self._added_by_ours
         else:
             places, there = {task.location: (np.arange(len(positions)), positions)}, now
         found = self._take(places, there, self._wanted)
@@ -157,23 +211,50 @@ class RowApplication:
                 numbers.append(rows[is_live])
         return np.concatenate(numbers)
 
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The files that both sides added."""
+        is_same = self.ours is self.theirs
+        return frozenset() if is_same else frozenset(self.theirs.added.keys() & self.ours.added.keys())
+
+    @cached_property
+    def _added_by_ours(self) -> Mapping[str, FileTask]:
+        return {path: task for path, task in self.ours.added.items() if path not in self._shared}
+
+    def _here(self, path: str) -> Positions:
+        """Return the deleted rows of a file that `ours` added."""
+        return self._deleted_of(self.ours.added[path])
+
+    def _not_shared(self, lost: Sequence[Lost]) -> list[Lost]:
+        """Return lost rows but those that both sides moved to the same file."""
+        shared = {path: self.theirs.added[path] for path in sorted(self._shared)}
+        return self._not_moved_by_theirs(lost, shared, {}) if shared else list(lost)
+
     def _not_moved(self, lost: Sequence[Lost]) -> list[Lost]:
         """Find lost rows in files that `ours` added."""
-        return self._look_for(lost, self.ours, self._wanted)
+        return self._look_for(lost, self._added_by_ours, self._wanted)
 
     def _not_left_out(self, lost: Sequence[Lost]) -> list[Lost]:
         """Leave out rows that `theirs` only moved to its own files; return those that it removed or changed, too."""
+        return self._not_moved_by_theirs(lost, self.theirs.added, self._left_out)
+
+    def _not_moved_by_theirs(
+        self, lost: Sequence[Lost], files: Mapping[str, FileTask], into: dict[str, list[Positions]]
+    ) -> list[Lost]:
+        """Find rows in files that `theirs` added; return those that are in none of them."""
         rest: list[Lost] = []
         for each in lost:
             places = self.theirs.maps.trace(each.task.location, each.positions)
-            found = self._take(places, self.theirs.added, self._left_out)
+            found = self._take(places, files, into)
             kept = np.setdiff1d(np.arange(len(each.positions)), found)
             rest += [Lost(each.task, each.positions[kept])] if len(kept) else []
-        return self._look_for(rest, self.theirs, self._left_out)
+        return self._look_for(rest, files, into)
 
-    def _look_for(self, lost: Sequence[Lost], side: Side, into: dict[str, list[Positions]]) -> list[Lost]:
+    def _look_for(
+        self, lost: Sequence[Lost], among: Mapping[str, FileTask], into: dict[str, list[Positions]]
+    ) -> list[Lost]:
         """Find rows by their ids, then by their values; return those that are not found."""
-        files, rest = list(side.added.values()), list(lost)
+        files, rest = list(among.values()), list(lost)
         for find in (find_by_ids, find_by_values) if self.metadata.has_row_ids else (find_by_values,):
             rest = find(rest, files, self.metadata, self.context.store, into) if rest else rest
         return rest

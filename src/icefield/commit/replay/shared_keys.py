@@ -1,7 +1,7 @@
 """Rows with the same identifier that both sides added: together they would be two rows with one key.
 
 Only tables with identifier fields are checked. The keys of the rows that a change adds are looked for in the files that
-the other side added since, without rows that the change deletes. Files of rewrites hold no new rows.
+the other side added since, without rows that the change deletes. A rewrite may have moved new rows to its files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,6 @@ from icefield.commit.replay.rows import AppliedRows
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import Operation
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
@@ -32,7 +31,7 @@ def find_shared_keys(
     """Find the keys that both sides added. mine: files with the rows that a change adds, and positions to leave out."""
     if not (reader.names and mine):
         return []
-    others = [task for task in _new_files(ours, reader.metadata) if task.location not in rows.removed]
+    others = [task for task in ours.after.tasks(ours.added) if task.location not in rows.removed]
     if not others:
         return []
     keys = pa.concat_tables([reader.empty, *reader.read(mine)]).combine_chunks()
@@ -78,15 +77,6 @@ class KeyReader:
             if hit.num_rows:
                 some = tuple(_text(row) for row in hit.slice(0, SHOWN).to_pylist())
                 yield Collision(CollisionKind.KEYS, task.location, hit.num_rows, keys=some)
-
-
-def _new_files(ours: Difference, metadata: TableMetadata) -> Iterator[FileTask]:
-    """Yield the files that one side added, but for those of rewrites."""
-    added = ours.added
-    found = {each: metadata.snapshots.find(each) for each in set(added.snapshot_id.to_pylist())}
-    moved = {each for each, snapshot in found.items() if snapshot and snapshot.operation == Operation.REPLACE}
-    chosen = np.array([each not in moved for each in added.snapshot_id.to_pylist()], np.bool_)
-    return ours.after.tasks(added.choose(chosen))
 
 
 def _text(row: dict[str, object]) -> str:

@@ -4,20 +4,25 @@ Raises ConcurrentChange, InvalidInput, NoSuchSnapshot.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from icefield.commit.validate.ancestry import (
     MERGED,
+    MERGED_BRANCH,
+    NOT_PARTED,
     PICKED,
     REVERTED,
+    Parted,
+    all_contained,
     contains,
+    find_origins,
     find_parting,
     find_rewrites,
     summary_id,
 )
 from icefield.commit.validate.key_history import take_over
-from icefield.errors import InvalidInput, NoSuchSnapshot
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 from icefield.model.updates import AssertRefSnapshotId, Requirement, Update
@@ -28,7 +33,8 @@ class Request:
     """What to propose: what distinguishes `after` from `before`.
 
     ours: what the branch contains that `before` does not, newest first. theirs: what `after` contains that `before`
-    does not. summary: more keys for the summary. updates, requirements: more of them.
+    does not. shared: changes that both contain and `before` does not, to be applied to it first. summary: more keys for
+    the summary. updates, requirements: more of them.
     """
 
     before: Snapshot | None
@@ -36,6 +42,7 @@ class Request:
     ours: tuple[Snapshot, ...]
     theirs: tuple[Snapshot, ...]
     summary: Mapping[str, str] = field(default_factory=dict)
+    shared: "Sequence[ChangeSource]" = ()
     updates: Sequence[Update] = ()
     requirements: Sequence[Requirement] = ()
 
@@ -75,31 +82,32 @@ class OfBranch:
         parted = find_parting(base, ours, theirs)
         if not parted.theirs:
             return None
-        return Request(
-            parted.base,
-            theirs,
-            parted.ours,
-            parted.theirs,
-            {MERGED: str(theirs.snapshot_id), "icefield.merged-branch": self.branch},
-            take_over(base, ref, self.branch, theirs),
-            [AssertRefSnapshotId(self.branch, theirs.snapshot_id)],
+        return replace(
+            _since_parting(base, parted, theirs),
+            summary={MERGED: str(theirs.snapshot_id), MERGED_BRANCH: self.branch},
+            updates=take_over(base, ref, self.branch, theirs),
+            requirements=[AssertRefSnapshotId(self.branch, theirs.snapshot_id)],
         )
 
 
 @dataclass(frozen=True)
-class OfSnapshots:
-    """What a snapshot contains that another version did not, when they parted: the change of a branch to rebase."""
+class OfVersion:
+    """What a snapshot and its history changed since they left the branch: the change of a branch to rebase.
 
-    onto_id: int
-    head_id: int
+    The result contains the snapshot, as that of a publish does.
+    """
+
+    snapshot_id: int
     verb: str = "rebase"
 
     def resolve(self, base: TableMetadata, ref: str) -> Request | None:
-        theirs, ours = base.snapshot_by_id(self.head_id), base.snapshot_by_id(self.onto_id)
+        theirs, ours = base.snapshot_by_id(self.snapshot_id), base.ref_head(ref)
+        if ours is None:
+            raise NoSuchSnapshot(f"{ref!r} has no snapshots")
         parted = find_parting(base, ours, theirs)
         if not parted.theirs:
             return None
-        return Request(parted.base, theirs, parted.ours, parted.theirs, {PICKED: str(self.head_id)})
+        return replace(_since_parting(base, parted, theirs), summary={MERGED: str(self.snapshot_id)})
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,9 @@ class OfSnapshot:
         snapshot, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(ref)
         if contains(base, head, self.snapshot_id):
             raise InvalidInput(f"cannot {self.verb}: {ref} contains it already")
-        for known in base.ancestors(head):
-            if summary_id(known, PICKED) == self.snapshot_id:
+        own = {self.snapshot_id, *find_origins(base, snapshot)}
+        for known in all_contained(base, head):
+            if not own.isdisjoint({known.snapshot_id, *find_origins(base, known)}):
                 raise InvalidInput(
                     f"cannot {self.verb}: snapshot {known.snapshot_id} of {ref} is a cherry-pick of it already"
                 )
@@ -125,7 +134,11 @@ class OfSnapshot:
             return None
         before = _parent(base, snapshot, self.verb)
         ours = () if before is None or head is None else find_parting(base, head, before).ours
-        return Request(before, snapshot, ours, (snapshot,), {PICKED: str(self.snapshot_id)})
+        merged = base.snapshots.find(summary_id(snapshot, MERGED) or 0)
+        # Of a publish, the branch may contain a part already.
+        parted = find_parting(base, head, merged) if head is not None and merged is not None else NOT_PARTED
+        shared = _shared(parted.bases, parted.picked)
+        return Request(before, snapshot, ours, (snapshot,), {PICKED: str(self.snapshot_id)}, shared)
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,7 @@ class OppositeOf:
         snapshot, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(ref)
         if head is None or not contains(base, head, self.snapshot_id):
             raise InvalidInput(f"cannot {self.verb}: {ref} does not contain it")
-        undone = {summary_id(each, REVERTED): each.snapshot_id for each in base.ancestors(head)}
+        undone = {summary_id(each, REVERTED): each.snapshot_id for each in all_contained(base, head)}
         if self.snapshot_id in undone and undone[self.snapshot_id] not in undone:
             raise InvalidInput(
                 f"cannot {self.verb}: snapshot {undone[self.snapshot_id]} of {ref} has reverted it already",
@@ -153,6 +166,35 @@ class OppositeOf:
         before = _parent(base, snapshot, self.verb)
         ours = find_parting(base, head, snapshot).ours
         return Request(snapshot, before, ours, (), {REVERTED: str(self.snapshot_id)})
+
+
+def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Request:
+    """Return what a version changed since it parted from another one.
+
+    If there are several bases, the others are applied to that of the version's own line, as it did itself.
+    """
+    if both := _restored_by(parted.ours) & _restored_by(parted.theirs):
+        raise ConcurrentChange(
+            f"cannot merge: both sides have reverted snapshot {min(both)}, and restored its rows",
+            hint="Nothing was changed; revert one of the two reverts",
+        )
+    line = {snapshot.snapshot_id for snapshot in base.ancestors(theirs)}
+    bases = sorted(parted.bases, key=lambda each: each.snapshot_id not in line)
+    shared = _shared(bases[1:], parted.picked)
+    return Request(bases[0] if bases else None, theirs, parted.ours, parted.theirs, shared=shared)
+
+
+def _restored_by(snapshots: Sequence[Snapshot]) -> set[int]:
+    """Return the snapshots whose removed rows some reverts have added again, if that has not been reverted, too."""
+    undone = {summary_id(each, REVERTED) for each in snapshots}
+    reverts = [each for each in snapshots if "added-records" in each.summary and each.snapshot_id not in undone]
+    return {found for each in reverts if (found := summary_id(each, REVERTED)) is not None}
+
+
+def _shared(versions: Sequence[Snapshot], picked: Sequence[Snapshot]) -> list[ChangeSource]:
+    """Return the changes of versions with their history, and those of single snapshots."""
+    whole: list[ChangeSource] = [OfVersion(each.snapshot_id) for each in versions]
+    return [*whole, *(OfSnapshot(each.snapshot_id) for each in picked)]
 
 
 def _parent(base: TableMetadata, snapshot: Snapshot, verb: str) -> Snapshot | None:

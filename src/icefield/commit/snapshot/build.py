@@ -90,7 +90,7 @@ def propose_snapshot(draft: SnapshotDraft, base: TableMetadata, context: WriteCo
         manifest_list=location,
         parent_snapshot_id=parent_id,
         schema_id=base.current_schema_id,
-        summary={**noted, **draft.extra, **summarise(draft.operation, draft.changes(), parent)},
+        summary={**context.notes, **noted, **draft.extra, **summarise(draft.operation, draft.changes(), parent)},
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else next_row_id - first_row_id,
     )

@@ -209,16 +209,6 @@ def complete_manifests(manifests: Manifests, base: TableMetadata, context: Write
     return Manifests(pa.Table.from_pylist(rows, schema=MANIFEST_LIST_ARROW_SCHEMA))
 
 
-def rewrite_without(
-    source: ManifestSource, entries: ManifestEntries, base: TableMetadata, context: WriteContext, snapshot_id: int
-) -> ManifestRow:
-    """Rewrite a manifest with other statuses; `entries` are its columns REWRITTEN, with inherited values applied.
-
-    Data files are copied as encoded bytes; their statistics are not decoded.
-    """
-    return open_merge([source], entries, base, snapshot_id).write(None, base, context)
-
-
 @dataclass(frozen=True)
 class ManifestMerge:
     """The selected entries of several manifests of one spec, to be written as one or more others."""

@@ -8,29 +8,34 @@ those that it read, and fails with ConcurrentChange. Rows are compared, not file
 delete of other rows in the same file, or an append of rows that do not match is not a conflict.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from icefield.cache.reading import ReadContext
+from icefield.deferred import deferred_imports
 from icefield.errors import ConcurrentChange, MissingFile
 from icefield.expr.bind.bound import TRUE, Bound, columns_of
-from icefield.expr.prune.residual import residual
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
 from icefield.model.snapshot import MAIN, Operation, Snapshot
-from icefield.parquet.read.read import table_reader
-from icefield.parquet.read.task import DeleteFile
-from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.versions import AsOf, ResolvedVersion
-from icefield.types.arrow import arrow_schema
-from icefield.types.arrow_keys import KeyIndex
 from icefield.types.metadata_columns import LINEAGE, is_metadata_column, with_columns
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from icefield.cache.reading import ReadContext
+    from icefield.expr.prune.residual import residual
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.parquet.read.read import table_reader
+    from icefield.parquet.read.task import DeleteFile
+    from icefield.plan.plan import ScanPlan, plan_scan
+    from icefield.plan.versions import AsOf, ResolvedVersion
+    from icefield.types.arrow import arrow_schema
+    from icefield.types.arrow_keys import KeyIndex
+    from icefield.types.schema import Schema
 
 MAX_BYTES_TO_COMPARE = 64 * 1024 * 1024
 
