@@ -242,3 +242,27 @@ def test_files_are_owned_by_the_id_in_their_names() -> None:
     for name in (f"00000-{write_id.hex}-00001.parquet", f"{write_id}-m0.avro", f"snap-1-1-{write_id}.avro", named):
         assert is_of_write(f"file:///t/{name}", [write_id.hex])
         assert not is_of_write(f"file:///t/{write_id.hex}/{name}", [uuid.UUID(int=5 << 96).hex])
+
+
+@pytest.mark.parametrize("removed", [1, 2, 3])
+def test_the_stores_clock_is_read_again_if_another_process_removes_the_probe(
+    removed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, left = MemoryStore(), removed
+    listed = store.list
+
+    def remove_first(prefix: str) -> Iterator[StoredFile]:
+        nonlocal left
+        if left:
+            left -= 1
+            for found in list(listed(prefix)):
+                store.delete(found.location)
+        return listed(prefix)
+
+    monkeypatch.setattr(store, "list", remove_first)
+    if removed < 3:
+        assert store_time_ms(store, FOLDER, SeededAmbient(1)) > 0
+    else:
+        with pytest.raises(StorageError, match="does not list what was just written"):
+            store_time_ms(store, FOLDER, SeededAmbient(1))
+    assert list(listed(FOLDER)) == []

@@ -1,5 +1,7 @@
 """Scenarios of catalogs and metadata that cannot be trusted, and bugs with which they do harm (`test_guards`)."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, rows
@@ -54,6 +56,25 @@ def two_names_for_one_table(yard: Yard) -> None:
     with pytest.raises(CatalogError, match="not their only owner"):
         yard.lake.table("t.u").remove_orphans(unsafe=True)
     assert ids(table) == [1, 2]
+
+
+def table_inside_another(yard: Yard) -> None:
+    """A client without guards has made a table in the directory of another one, which takes its files for orphans."""
+    table, other = yard.table(), yard.table("t.inner")
+    other.append(rows(2))
+    inside = f"{table.location}/inner"
+    moved = {file: file.replace(other.location, inside) for file in yard.files(other.location)}
+    for old, new in moved.items():
+        data = yard.store.read(old)
+        yard.store.put_new(
+            new, data.replace(other.location.encode(), inside.encode()) if old.endswith("json") else data
+        )
+    entries = yard.lake.catalog._entries  # type: ignore[attr-defined]
+    name = parse_table_name("t.inner")
+    entries[name] = replace(entries[name], pointer=moved[other.metadata_location])
+    with pytest.raises(CatalogError, match="not their only owner"):
+        table.remove_orphans(unsafe=True)
+    assert set(moved.values()) <= yard.files()
 
 
 def hostile_statistics(yard: Yard) -> None:

@@ -331,6 +331,7 @@ GUARDS: dict[Callable[[Yard], None], Callable[[pytest.MonkeyPatch], None]] = {
     doubts.catalog_restored_from_a_copy: planted.proposed_versions_that_are_not_kept,  # G9
     doubts.catalog_deleted: planted.proposed_versions_that_are_not_kept,  # G9
     doubts.two_names_for_one_table: doubts.one_owner_taken_for_granted,  # G12
+    doubts.table_inside_another: doubts.one_owner_taken_for_granted,  # G12
     doubts.hostile_statistics: doubts.ownership_by_what_metadata_says,  # G16
 }
 

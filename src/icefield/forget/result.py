@@ -6,6 +6,7 @@ It contains neither the filter nor the terms of the search, so that it can be ke
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from icefield.showing import ShownAsText
 from icefield.upkeep.result import SweepResult, size_text
 
 SHOWN = 20
@@ -56,8 +57,8 @@ class SearchResult:
         return not self.unreadable and not any(trace.is_certain for trace in self.traces)
 
 
-@dataclass(frozen=True)
-class ForgetResult:
+@dataclass(frozen=True, repr=False)
+class ForgetResult(ShownAsText):
     """What `forget` did; with `dry_run`, what it would do.
 
     Attributes:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from icefield.showing import ShownAsText
+
 MOST_OF_A_CHECK = 1_000  # findings that are kept; more are only counted
 
 
@@ -56,8 +58,8 @@ QUESTIONS = {
 HARMLESS = frozenset({Check.DANGLING_DELETES})
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(ShownAsText):
     """One fault of a table.
 
     Attributes:
@@ -126,8 +128,8 @@ class Repair:
         return {"check": self.check.value, "action": self.action}
 
 
-@dataclass(frozen=True)
-class TableFsck:
+@dataclass(frozen=True, repr=False)
+class TableFsck(ShownAsText):
     """What `fsck` found in one table.
 
     Attributes:
@@ -190,8 +192,8 @@ class TableFsck:
         return "\n".join([*lines, *(f"  {verb}: {repair.action}" for repair in self.repairs)])
 
 
-@dataclass(frozen=True)
-class LakeFsck:
+@dataclass(frozen=True, repr=False)
+class LakeFsck(ShownAsText):
     """What `fsck` found in several tables.
 
     Attributes:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.validate.key_history import forget_branches
-from icefield.dml.change import DELETE
 from icefield.dml.head import TableHead
+from icefield.dml.verbs import DELETE
 from icefield.dml.write import TableWrite
 from icefield.errors import InvalidInput
 from icefield.fsck.finding import Check, Finding, Repair

@@ -14,9 +14,10 @@ from icefield.errors import IcefieldError, LocationRefused, StorageError
 from icefield.model.metadata import TableMetadata
 from icefield.properties.table import METADATA_PATH
 from icefield.storage.location import join_location
-from icefield.storage.store import Store
+from icefield.storage.store import Store, StoredFile
 
 _ABANDONED_MS = 3600 * 1000  # a probe that its process has not deleted, because it stopped
+_PROBES_TRIED = 3
 GC, LEASES, SIGHTINGS, MARKS, AUDIT, PROBES = "gc", "leases", "sightings", "marks", "audit", "probes"
 CLAIMS, SEARCHES = "claims", "searches"
 
@@ -48,20 +49,30 @@ def store_time_ms(store: Store, folder: str, ambient: Ambient) -> int:
 
     The ages of files, marks and sightings are measured by this clock alone, never by that of a machine.
     """
-    name = ambient.random_uuid().hex
-    probe = join_location(folder, PROBES, name)
-    store.put_new(probe, b"")
-    try:
-        probes = list(store.list(join_location(folder, PROBES)))
-    finally:
-        store.delete(probe)
-    now_ms = next((found.modified_ms for found in probes if found.location.endswith(name)), None)
-    if now_ms is None:
-        raise StorageError(f"the store does not list {probe}, which was just written")
+    for _ in range(_PROBES_TRIED):
+        probes, now_ms = _probe(store, join_location(folder, PROBES), ambient.random_uuid().hex)
+        if now_ms is not None:
+            break
+    else:
+        raise StorageError(f"the store does not list what was just written to {join_location(folder, PROBES)}")
     for left in probes:
         if now_ms - left.modified_ms > _ABANDONED_MS:
             store.delete(left.location)
     return now_ms
+
+
+def _probe(store: Store, folder: str, name: str) -> tuple[list[StoredFile], int | None]:
+    """Return the probes of a folder, and when the store stored a new one; None if it is not listed.
+
+    Another process may have removed it: with the whole table, or as abandoned because this one was stopped for long.
+    """
+    probe = join_location(folder, name)
+    store.put_new(probe, b"")
+    try:
+        probes = list(store.list(folder))
+    finally:
+        store.delete(probe)
+    return probes, next((found.modified_ms for found in probes if found.location.endswith(name)), None)
 
 
 def seen_time_ms(store: Store, folder: str, ambient: Ambient) -> int:

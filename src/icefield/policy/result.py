@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from icefield.policy.settings import Step
+from icefield.showing import ShownAsText
 from icefield.upkeep.result import size_text
 
 
@@ -18,8 +19,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class StepResult:
+@dataclass(frozen=True, repr=False)
+class StepResult(ShownAsText):
     """One step of the upkeep of one table.
 
     Attributes:
@@ -66,8 +67,8 @@ class StepResult:
         return text + (f" ({moved})" if moved else "")
 
 
-@dataclass(frozen=True)
-class TableUpkeepResult:
+@dataclass(frozen=True, repr=False)
+class TableUpkeepResult(ShownAsText):
     """The upkeep of one table.
 
     Attributes:
@@ -108,8 +109,8 @@ class TableUpkeepResult:
         return "\n".join([f"{self.table}: {state}", *(str(step) for step in shown)])
 
 
-@dataclass(frozen=True)
-class UpkeepResult:
+@dataclass(frozen=True, repr=False)
+class UpkeepResult(ShownAsText):
     """What a run of upkeep did; with `dry_run`, what it would do.
 
     Attributes:

@@ -15,7 +15,7 @@ from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.schema import EQUALITY_DELETES
 from icefield.commit.actions.expire import ExpireSnapshots
-from icefield.commit.relocate import Explain
+from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import roots_of
 from icefield.compaction.compact import delete_rows
 from icefield.compaction.options import CompactionRequest
@@ -33,9 +33,9 @@ from icefield.plan.entries import LIVE, load_batches
 from icefield.plan.manifest_list import load_manifest_list
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
-from icefield.properties.table import GC_ENABLED
-from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
-from icefield.report.result import Debt, Share, StorageReport, sum_up
+from icefield.properties.table import GC_ENABLED, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefield.properties.upkeep import GC_GRACE_MS, GC_ORPHAN_AGE_MS
+from icefield.report.result import Debt, Retention, Share, StorageReport, sum_up
 from icefield.upkeep.orphans import is_of_age
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired, find_reachable
@@ -80,17 +80,23 @@ def measure_table(head: TableHead, price: float | None = None) -> StorageReport:
         orphans=_share(listed, pc.and_not(is_unreferenced, is_young)),
         foreign=_share(listed, pc.and_not(is_free, is_own)),
         debt=measure_debt(context, metadata, backend.ambient.now_ms()),
+        retention=_retention(metadata),
         price=price,
     )
 
 
 def measure_lake(
-    heads: Sequence[TableHead], explain: Explain, price: float | None = None, *, are_named: bool
+    heads: Sequence[TableHead],
+    explain: Explain,
+    price: float | None = None,
+    *,
+    are_named: bool,
+    progress: Progress = lambda _name: None,
 ) -> StorageReport:
     """Report on several tables, and the sums. A table that cannot be measured does not hide the others.
 
     explain: returns the error to report instead of one that was raised. are_named: the caller named the tables, so that
-    one that does not exist is an error.
+    one that does not exist is an error. progress: called with the name of each table that is measured.
     """
     found = []
     for head in heads:
@@ -101,7 +107,13 @@ def measure_lake(
                 raise
         except IcefieldError as error:
             found.append(StorageReport(str(head.name), price=price, error=str(explain(error))))
+        progress(str(head.name))
     return sum_up("total", found, price)
+
+
+def _retention(metadata: TableMetadata) -> Retention:
+    known = (MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP, GC_GRACE_MS)
+    return Retention(*(each.read(metadata.properties) for each in known))
 
 
 def check_price(price: float | None) -> float | None:

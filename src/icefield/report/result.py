@@ -9,7 +9,9 @@ orphan what nothing refers to, foreign what is in the table's directories withou
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
+from icefield.showing import ShownAsText
 from icefield.upkeep.result import size_text
 
 GB = 1_000_000_000
@@ -65,7 +67,26 @@ class Debt:
 
 
 @dataclass(frozen=True)
-class StorageReport:
+class Retention:
+    """What a table keeps for safety, by its properties.
+
+    Attributes:
+        max_snapshot_age_ms: How long snapshots are kept.
+        min_snapshots: How many are kept, however old they are.
+        grace_ms: How long files are kept after that.
+    """
+
+    max_snapshot_age_ms: int
+    min_snapshots: int
+    grace_ms: int
+
+    def __str__(self) -> str:
+        least = "a snapshot" if self.min_snapshots == 1 else f"{self.min_snapshots:,} snapshots"
+        return f"{_days(self.max_snapshot_age_ms)} of history, at least {least}, and {_days(self.grace_ms)} of grace"
+
+
+@dataclass(frozen=True, repr=False)
+class StorageReport(ShownAsText):
     """What a table, or a lake, stores.
 
     Attributes:
@@ -78,6 +99,7 @@ class StorageReport:
         orphans: What nothing refers to.
         foreign: Other files in the table's directories.
         debt: Small files, deletes and snapshots.
+        retention: The retention that the table has; None for a lake, whose tables may differ.
         price: The price of storing a gigabyte (10^9 bytes) for a month, if it was given.
         tables: The reports of the tables of a lake.
         error: Why the table cannot be measured, if so; then nothing of it is counted.
@@ -92,6 +114,7 @@ class StorageReport:
     orphans: Share = Share()
     foreign: Share = Share()
     debt: Debt = Debt()
+    retention: Retention | None = None
     price: float | None = None
     tables: Sequence["StorageReport"] = ()
     error: str | None = None
@@ -112,6 +135,16 @@ class StorageReport:
         return (self.stored.bytes - self.live.bytes) / self.live.bytes if self.live.bytes else 0.0
 
     @property
+    def kept(self) -> Share:
+        """What the retention keeps: the history, and what waits for the end of the grace period."""
+        return self.history + self.waiting
+
+    @property
+    def kept_share(self) -> float:
+        """What the retention keeps, as a share of what is live: 0.2 means that safety costs a fifth more."""
+        return self.kept.bytes / self.live.bytes if self.live.bytes else 0.0
+
+    @property
     def gains(self) -> Mapping[str, int]:
         """What each step of upkeep would free, in bytes, when its grace period is over."""
         return {
@@ -129,10 +162,14 @@ class StorageReport:
         """Return plain values."""
         plain = {key: value for key, value in asdict(self).items() if key != "tables"}
         plain |= {"stored": asdict(self.stored), "overhead": round(self.overhead, 4), "gains": dict(self.gains)}
+        plain |= {"kept": asdict(self.kept), "kept_share": round(self.kept_share, 4)}
         if self.price is not None:
             plain["cost"] = {
                 name: self.cost(share.bytes)
-                for name, share in (("stored", self.stored), ("live", self.live), ("history", self.history))
+                for name, share in (
+                    *(("stored", self.stored), ("live", self.live), ("history", self.history)),
+                    *(("waiting", self.waiting), ("kept", self.kept), ("orphans", self.orphans)),
+                )
             }
             plain["savings"] = {step: self.cost(size) for step, size in self.gains.items()}
         if self.tables:
@@ -154,6 +191,10 @@ class StorageReport:
             self._line("foreign", self.foreign, "not files of a table"),
         ]
         lines += [f"  {self.overhead:.0%} is stored beside what is live"] if self.live.bytes else []
+        if self.live.bytes:
+            chosen = "" if self.retention is None else f" ({self.retention})"
+            kept = f"{self._size(self.kept.bytes)}: {self.kept_share:.0%} of what is live"
+            lines.append(f"  retention{chosen} keeps {kept}")
         debt = self.debt
         if debt.files_to_rewrite or debt.delete_files:
             lines.append(
@@ -177,9 +218,16 @@ class StorageReport:
         return size_text(size_bytes) + ("" if cost is None else f" ({cost:,.2f} a month)")
 
 
+def _days(duration_ms: int) -> str:
+    """Format a duration in days, or in hours if it is short."""
+    hours = duration_ms / 3_600_000
+    amount, unit = (hours / 24, "day") if hours >= 24 else (hours, "hour")
+    return f"{amount:,.4g} {unit}{'' if amount == 1 else 's'}"
+
+
 def sum_up(name: str, tables: Sequence[StorageReport], price: float | None) -> StorageReport:
     """Return the report on a lake."""
-    sums = {
+    sums: dict[str, Any] = {
         part: sum((getattr(table, part) for table in tables), Share())
         for part in ("live", "history", "expirable", "waiting", "young", "orphans", "foreign")
     }

@@ -21,8 +21,8 @@ from icefield.model.metadata import TableMetadata
 from icefield.upkeep.checks import check_enabled
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_expired
-from icefield.upkeep.result import ExpiryResult
-from icefield.upkeep.sweep import LeaseCheck, check_owner, count_kinds, silent, sweep
+from icefield.upkeep.result import ExpiryResult, silent
+from icefield.upkeep.sweep import LeaseCheck, check_owner, count_kinds, sweep
 
 
 def expire_snapshots(

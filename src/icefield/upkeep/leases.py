@@ -17,6 +17,7 @@ class HeldLease:
     """A lease that is held.
 
     Attributes:
+        table: The name of the table.
         lease: Its id; a writer has it in the names of its files.
         kind: `reader` or `writer`; `unreadable` if its record is damaged, and it holds everything.
         holder: The host and process.
@@ -28,6 +29,7 @@ class HeldLease:
         bytes_held: Their size.
     """
 
+    table: str
     lease: str
     kind: str
     holder: str
@@ -54,13 +56,15 @@ def list_leases(head: TableHead) -> list[HeldLease]:
 
 
 def _describe(head: TableHead, seen: SeenLease, marked: TableFiles) -> HeldLease:
+    table = str(head.name)
     if seen.record is None:
         everything = marked.num_rows, marked.total_bytes
-        return HeldLease(seen.lease, "unreadable", "", seen.version - 1, seen.modified_ms, 0, (), *everything)
+        return HeldLease(table, seen.lease, "unreadable", "", seen.version - 1, seen.modified_ms, 0, (), *everything)
     record = seen.record
     pinned = find_pinned(head.backend.reading, [seen]) if marked.num_rows else None
     files = None if pinned is None else marked.filter(pc.is_in(fold(marked.location), value_set=fold(pinned.location)))
     return HeldLease(
+        table,
         seen.lease,
         record.kind.value,
         record.holder,

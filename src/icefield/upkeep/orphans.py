@@ -36,14 +36,13 @@ from icefield.storage.store import Store, StoredFile
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, load_newest
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
-from icefield.upkeep.result import OrphanResult
+from icefield.upkeep.result import MOST_LOCATIONS, OrphanResult, silent
 from icefield.upkeep.searches import note_search
-from icefield.upkeep.sweep import check_leases, count_kinds, look_until_settled, silent, sweep
+from icefield.upkeep.sweep import check_leases, count_kinds, look_until_settled, sweep
 
 _TEMPORARY_AGE_MS = 3600 * 1000  # a temporary file is in use for as long as one small write takes
 _BATCH = 10_000
 T = TypeVar("T")
-MOST_LOCATIONS = 1_000
 
 
 def remove_orphans(
@@ -56,6 +55,8 @@ def remove_orphans(
     progress: Progress = silent,
 ) -> OrphanResult:
     """Mark the orphan files of a table, and delete those marked earlier whose grace period is over."""
+    if most_locations < 0:
+        raise InvalidInput(f"most_locations must be 0 or more, not {most_locations}")
     base = head.load()
     check_enabled(base.metadata.properties)
     grace_of(base.metadata.properties)
@@ -79,7 +80,7 @@ def remove_orphans(
         found.young,
         found.foreign,
         mark,
-        tuple(orphans.slice(0, most_locations).sort_by("location").location.to_pylist()),
+        tuple(orphans.slice(0, min(most_locations, orphans.num_rows)).sort_by("location").location.to_pylist()),
         None if dry_run else sweep(head, progress=progress),
     )
 

@@ -3,6 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from icefield.showing import ShownAsText
+
+MOST_LOCATIONS = 1_000  # of orphan files that a result lists
+
+
+def silent(_: str) -> None:
+    """Report nothing."""
+
 
 @dataclass(frozen=True)
 class HeldBack:
@@ -14,8 +22,8 @@ class HeldBack:
     marked: str
 
 
-@dataclass(frozen=True)
-class SweepResult:
+@dataclass(frozen=True, repr=False)
+class SweepResult(ShownAsText):
     """What `sweep` deleted; with `dry_run`, what it would delete.
 
     Attributes:
@@ -54,8 +62,8 @@ class SweepResult:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class ExpiryResult:
+@dataclass(frozen=True, repr=False)
+class ExpiryResult(ShownAsText):
     """What `expire_snapshots` removed; with `dry_run`, what it would remove.
 
     Attributes:
@@ -101,8 +109,8 @@ class ExpiryResult:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class OrphanResult:
+@dataclass(frozen=True, repr=False)
+class OrphanResult(ShownAsText):
     """What `remove_orphans` found; with `dry_run`, nothing was marked.
 
     Attributes:

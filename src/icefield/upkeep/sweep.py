@@ -47,14 +47,10 @@ from icefield.properties.upkeep import GC_LEASE_TTL_MS
 from icefield.upkeep.checks import check_enabled, check_identity, find_proposed, load_newest
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.reachable import find_pinned, find_proposed_files, find_reachable
-from icefield.upkeep.result import HeldBack, SweepResult
+from icefield.upkeep.result import HeldBack, SweepResult, silent
 
 T = TypeVar("T")
 _LOOKS = 10
-
-
-def silent(_: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
