@@ -12,12 +12,15 @@ from benchmarks import (
     contention,
     decode_manifest,
     driver_memory,
+    history,
     metadata_size,
     object_store,
     planning,
     small_files,
+    small_work,
     spark_rows,
     sql,
+    start_up,
     wide,
 )
 
@@ -30,12 +33,15 @@ ALL: dict[str, Callable[..., None]] = {
     "contention": contention.run,
     "decode_manifest": decode_manifest.main,
     "driver_memory": driver_memory.run,
+    "history": history.run,
     "metadata_size": metadata_size.run,
     "object_store": object_store.run,
     "planning": planning.run,
     "small_files": small_files.run,
+    "small_work": small_work.run,
     "spark_rows": spark_rows.run,
     "sql": sql.run,
+    "start_up": start_up.run,
     "wide": wide.run,
 }
 

@@ -18,7 +18,7 @@ OLDEST_PYTHON = "3.11"
 # Lock file: what it is resolved from. The site imports the project from .venv, so it comes after the lock of that.
 LOCKS = {
     "requirements/compiler.lock": ("requirements/compiler.in",),
-    "requirements/dev.lock": ("pyproject.toml", "--extra=jre", "--group=pyproject.toml:dev"),
+    "requirements/dev.lock": ("pyproject.toml", "--extra=jre", "--extra=spark", "--group=pyproject.toml:dev"),
     "requirements/interop.lock": ("requirements/interop.in",),
     "requirements/locker.lock": ("requirements/locker.in",),
     "requirements/pip.lock": ("requirements/pip.in",),

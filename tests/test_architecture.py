@@ -11,13 +11,16 @@ PAGE = SOURCE.parent.parent / "docs" / "architecture.md"
 
 # Bottom-up: a room imports only itself and rooms before it.
 ROOMS = (
+    "deferred",
     "errors",
     "secrets",
     "ambient",
     "arguments",
+    "showing",
     "properties",
     "types",
     "model",
+    "metrics",
     "expr",
     "codec",
     "storage",
@@ -44,6 +47,7 @@ ROOMS = (
     "view",
     "lake",
     "config",
+    "telemetry",
     "sql",
     "spark",
     "notebook",
@@ -52,7 +56,7 @@ ROOMS = (
 # The same inside a room: its packages, bottom-up. Modules beside them may be below or above them.
 INSIDE = {
     "catalog": ("sql", "object_store", "rest", "commit_queue"),
-    "cli": ("commands", "history", "sql", "demo"),
+    "cli": ("files", "pictures", "commands", "definition", "writing", "history", "sql", "doctor", "demo"),
     "codec": ("avro", "json", "puffin", "manifest"),
     "commit": ("validate", "operations", "snapshot", "actions", "replay"),
     "engine": ("queries",),
@@ -62,7 +66,7 @@ INSIDE = {
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
     "sql": ("syntax", "filters", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
-    "table": ("lakes",),
+    "table": ("reading", "lakes"),
     "types": ("values",),
 }
 # The modules of a room that others may import; `x.*` is every module of a package. Rooms of one module have no others.
@@ -75,7 +79,15 @@ DOORS = {
     ),
     "cli": (),
     "codec": (
-        *("avro.container", "manifest.columns", "manifest.decode", "manifest.encode", "manifest.header", "rows"),
+        *(
+            "avro.container",
+            "avro.engine",
+            "manifest.columns",
+            "manifest.decode",
+            "manifest.encode",
+            "manifest.header",
+            "rows",
+        ),
         *("manifest.inherit", "manifest.list", "manifest.list_schema", "manifest.rewrite", "manifest.rows"),
         "manifest.schema",
         *("json.*", "puffin.deletion_vector", "puffin.puffin", "puffin.theta_sketch"),
@@ -162,9 +174,12 @@ DOORS = {
         "fsck",
         "inspection",
         "lake_sql",
+        "lakes.metrics",
+        "lakes.namespaces",
         "lakes.refs",
         "lakes.upkeep",
         "merge",
+        "reading.readable",
         "scan",
         "table",
         "transaction",
@@ -180,8 +195,12 @@ FINDS_THE_LIBRARY = SOURCE / "codec" / "avro" / "library.py"
 LATE = {
     "icefield/engine/rows.py": "icefield.spark.engine, .session.session",
     "icefield/table/lake_sql.py": "icefield.sql.execute",
+    "icefield/table/reading/checked_branch.py": "icefield.sql.checks",
     "icefield/sql/local.py": "duckdb",
+    "icefield/table/reading/readable.py": "pandas, polars, duckdb",
+    "icefield/telemetry.py": "opentelemetry.metrics",
     "icefield/__init__.py": "icefield.*",
+    "icefield/deferred.py": "what a block of deferred imports names",
     "icefield/config/connect.py": "icefield.catalog.sql.postgres, .zookeeper, .commit_queue.postgres, "
     ".storage.object_store",
 }
@@ -246,7 +265,7 @@ def test_a_room_imports_only_doors_of_rooms_before_it() -> None:
     wrong = []
     for path in modules():
         room = room_of(path)
-        if room == "__init__":
+        if room in {"__init__", "__main__"}:
             continue
         assert room in ROOMS, f"{room} is not in the list of rooms"
         for parts, line in imported_modules(path):

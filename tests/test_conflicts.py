@@ -15,7 +15,7 @@ import pytest
 import icefield
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.validate.read_set import ReadSet
-from icefield.errors import ConcurrentChange
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model.names import parse_table_name
 from icefield.table.table import Table
@@ -29,6 +29,10 @@ PARTITION = {1: "a", 2: "a", 3: "a", 11: "b"} | dict.fromkeys((-1, 0, 4), "a")
 FILES = ((1, 2), (3,), (11,))
 DELETED = {1: (-1, 0), 3: (4,)}  # rows in the file of a key that were deleted before: deletes to rewrite
 FIRST, SECOND = 100, 200  # what writers put into `n`, to distinguish them
+CONFLICT = (
+    "concurrently|no longer in the history|on both sides|no snapshot in common|expired|does not contain it"
+    "|has no snapshots"
+)
 LANDS, FAILS = "+", "–"  # noqa: RUF001 - as the page writes them
 NEXT_CENTURY = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 MERGE_ON_READ = {f"write.{verb}.mode": "merge-on-read" for verb in ("delete", "update", "merge")}
@@ -82,36 +86,80 @@ CHANGES: dict[str, ProposedChange] = {
 }
 
 
+def change_branch(table: Table, key: int, mark: int, mode: str = "merge-on-read") -> None:
+    """Create a branch that updates the row with the key, to be published, rebased or picked."""
+    table.create_branch(f"b{mark}")
+    table.at(f"b{mark}").update({"n": mark}, f"id = {key}", mode=mode)
+
+
+def change_branch_and_main(table: Table, key: int, mark: int) -> None:
+    change_branch(table, key, mark)
+    table.append(rows((4, mark)))
+
+
+def pick(table: Table, key: int, mark: int) -> None:
+    table.cherry_pick(table.refs()[f"b{mark}"].snapshot_id)
+
+
+def revert(table: Table, key: int, mark: int) -> None:
+    table.revert(table.history()[-1].snapshot_id)
+
+
+# Changes of history, and what comes before both writers.
+BEFORE: dict[str, ProposedChange] = {
+    "publish": lambda table, key, mark: change_branch(table, key, mark, "copy-on-write"),
+    "merge-on-read publish": change_branch,
+    "rebase": change_branch_and_main,
+    "cherry-pick": change_branch,
+    "revert": lambda table, key, mark: table.update({"n": mark}, f"id = {key}", mode="merge-on-read"),
+}
+HISTORY: dict[str, ProposedChange] = {
+    "publish": lambda table, key, mark: table.publish(f"b{mark}"),
+    "merge-on-read publish": lambda table, key, mark: table.publish(f"b{mark}"),
+    "rebase": lambda table, key, mark: table.at(f"b{mark}").rebase(),
+    "cherry-pick": pick,
+    "revert": revert,
+}
+PUBLISHES = ("publish", "merge-on-read publish")
+
+
 def apply_to_model(model: list[Row], change: str, key: int, mark: int, seen: list[Row]) -> list[Row]:
     """The rows (id, n) after a change that takes rows only if it saw them."""
-    taken: dict[str, Callable[[int], bool]] = {
-        "delete": lambda other: other == key,
-        "delete files": lambda other: any(key in file and other in file for file in FILES),
-        "overwrite": lambda other: other == key,
-        "overwrite partitions": lambda other: PARTITION[other] == PARTITION[key],
-        "equality upsert": lambda other: other == key,
-        "replace": lambda other: True,
+    taken: dict[str, Callable[[Row], bool]] = {
+        "delete": lambda row: row[0] == key,
+        # A row that was updated before is in a file of its own.
+        "delete files": lambda row: (
+            row[0] == key or (row[1] == 0 and any(key in file and row[0] in file for file in FILES))
+        ),
+        "overwrite": lambda row: row[0] == key,
+        "overwrite partitions": lambda row: PARTITION[row[0]] == PARTITION[key],
+        "equality upsert": lambda row: row[0] == key,
+        "replace": lambda row: True,
     }
+    if change in HISTORY:
+        change, mark = "update", 0 if change == "revert" else mark
     name = change.removeprefix("merge-on-read ")
     if name in ("update", "merge", "upsert"):
         changed = [(key, mark) if row[0] == key and row in seen else row for row in model]
         is_new = name != "update" and changed == model
         return [*changed, (key, mark)] if is_new else changed
     if name in taken:
-        model = [row for row in model if not (taken[name](row[0]) and row in seen)]
+        model = [row for row in model if not (taken[name](row) and row in seen)]
     adds = name in ("append", "overwrite", "overwrite partitions", "equality upsert")
     return [*model, (key, mark)] if adds else model
 
 
 def cells() -> Iterator[Cell]:
-    """Read the page: a table for each isolation and relation, a row for each first, a column for each second."""
+    """Read the page: tables for each isolation and relation, a row for each first, a column for each second."""
     isolation, relation = "", ""
     seconds: list[str] = []
     for line in DOC.read_text().splitlines():
-        if found := re.match(r"## (Serializable|Snapshot)", line):
-            isolation = found[1].lower()
+        if found := re.match(r"## (Serializable|Snapshot|History)", line):
+            isolation, relation = found[1].lower(), ""
         elif line.startswith("### "):
-            relation, seconds = line[4:].strip().lower(), []
+            relation = line[4:].strip().lower()
+        elif not line:
+            seconds = []
         elif relation and line.startswith("|") and "---" not in line:
             first, *found_cells = [cell.strip() for cell in line.strip("|").split("|")]
             if not seconds:
@@ -140,7 +188,10 @@ ABOUT_ROWS = ("append", *ISOLATED, "equality upsert")
 def test_the_page_has_every_pair() -> None:
     found = {cell[:4] for cell in CELLS}
     serializable = {("serializable", a, b, r) for a in CHANGES for b in CHANGES for r in RELATIONS}
-    assert found == serializable | {("snapshot", a, b, r) for a in ISOLATED for b in ABOUT_ROWS for r in RELATIONS}
+    history = {("history", a, b, r) for a in HISTORY for b in (*CHANGES, *PUBLISHES) for r in RELATIONS}
+    history |= {("history", a, b, r) for a in CHANGES for b in PUBLISHES for r in RELATIONS}
+    snapshot = {("snapshot", a, b, r) for a in ISOLATED for b in ABOUT_ROWS for r in RELATIONS}
+    assert found == serializable | snapshot | history
     assert len(CELLS) == len(found)
 
 
@@ -188,8 +239,11 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
     isolation, first, second, relation = cell
     lake = copy_of(prepared(isolation, format_version))
     table = lake.table("t.t")
-    before = [(key, 0) for file in FILES for key in file]
     other_key = SECOND_KEY[relation]
+    for change, key, mark in ((first, 1, FIRST), (second, other_key, SECOND)):
+        if change in HISTORY:
+            BEFORE[change](table, key, mark)
+    before = rows_of(table)
     swap = lake.catalog.swap
 
     def let_the_second_go_first(changes: object) -> None:
@@ -199,7 +253,7 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
             MERGE_ON_READ if "merge-on-read" in second else {},
             removals=() if "merge-on-read" in second else list(MERGE_ON_READ),
         )
-        CHANGES[second](other, other_key, SECOND)
+        (CHANGES | HISTORY)[second](other, other_key, SECOND)
         swap(changes)  # type: ignore[arg-type]
 
     if "merge-on-read" in first:
@@ -207,22 +261,22 @@ def meet(cell: tuple[str, str, str, str], format_version: int, monkeypatch: pyte
     monkeypatch.setattr(lake.catalog, "swap", let_the_second_go_first)
     after_second = apply_to_model(before, second, other_key, SECOND, before)
     try:
-        CHANGES[first](table, 1, FIRST)
-    except ConcurrentChange as conflict:
+        (CHANGES | HISTORY)[first](table, 1, FIRST)
+    except (ConcurrentChange, InvalidInput, NoSuchSnapshot) as conflict:
         assert rows_of(table) == sorted(after_second)
-        return (
-            FAILS if re.search(r"concurrently|no longer in the history", str(conflict)) else f"says nothing: {conflict}"
-        )
+        return FAILS if re.search(CONFLICT, str(conflict)) else f"says nothing: {conflict}"
     # A file is known by its name: it does not become another one when rows come.
-    seen = after_second if isolation == "serializable" and first != "delete files" else before
-    assert rows_of(table) == sorted(apply_to_model(after_second, first, 1, FIRST, seen))
+    seen = before if isolation == "snapshot" or first in (*HISTORY, "delete files") else after_second
+    changed = table.at(f"b{FIRST}") if first == "rebase" else table
+    assert rows_of(changed) == sorted(apply_to_model(after_second, first, 1, FIRST, seen))
     return LANDS
 
 
 @cache
 def prepared(isolation: str, format_version: int) -> Lake:
     lake = icefield.connect("memory:")
-    levels = {f"write.{change}.isolation-level": isolation for change in ("delete", "update", "overwrite", "merge")}
+    level = "snapshot" if isolation == "snapshot" else "serializable"
+    levels = {f"write.{change}.isolation-level": level for change in ("delete", "update", "overwrite", "merge")}
     table = lake.create_table(
         "t.t", "id long, p string, n long", partition_by=["p"], properties=levels, format_version=format_version
     )

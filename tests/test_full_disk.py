@@ -217,7 +217,7 @@ def orders(small_disk: Path) -> Task:
 def test_a_process_of_the_demo_tells_of_a_full_disk_in_one_line(
     orders: Task, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stopped = pytest.raises(CommitError, match="the writer writer-1 stopped: cannot write .*No space left on device")
+    stopped = pytest.raises(CommitError, match="the process writer-1 stopped: cannot write .*No space left on device")
     with ArrowProcess(orders) as process, stopped as error:
         list(process.landed())
     assert error.value.hint == "Free some space and run it again"

@@ -28,7 +28,8 @@ def read_pins(lock: Path) -> dict[str, set[str]]:
 def requirements_of_the_project() -> list[Requirement]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = settings["project"]
-    asked = [*project["dependencies"], *project["optional-dependencies"]["jre"], *settings["dependency-groups"]["dev"]]
+    extras = [text for name in ("jre", "spark") for text in project["optional-dependencies"][name]]
+    asked = [*project["dependencies"], *extras, *settings["dependency-groups"]["dev"]]
     return [Requirement(text) for text in [*asked, *settings["build-system"]["requires"]]]
 
 

@@ -58,7 +58,7 @@ def test_a_long_result_is_cut_and_says_so(shell: Any) -> None:
 
 def test_the_lake_may_be_a_target(shell: Any, tmp_path: Path) -> None:
     run(shell, f"%icefield {tmp_path / 'lake'}")
-    assert repr(run(shell, "%%icefield --engine local\nSELECT count(*) AS n FROM shop.stock")) == " n\n 3"
+    assert repr(run(shell, "%%icefield --engine local\nSELECT count(*) AS n FROM shop.stock")) == "n\n3"
 
 
 def test_errors_point_at_the_text_and_have_no_traceback(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,13 +59,18 @@ def completed(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def run_again(page: Path, folder: Path, names: dict[str, object]) -> list[str]:
+def run_again(
+    page: Path,
+    folder: Path,
+    names: dict[str, object],
+    run: "Callable[[str, Path], subprocess.CompletedProcess[str]]" = completed,
+) -> list[str]:
     """Run a page on the lake that it left; return the errors that were said, each in one line."""
     said: list[str] = []
     for kind, text in blocks(page):
         if kind == "console":
             for command, _ in commands(text):
-                done = completed(command, folder)
+                done = run(command, folder)
                 assert done.returncode in (0, 1), f"$ {command}\n{done.stderr}"
                 errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
                 assert len(errors) == done.returncode, f"$ {command}\n{done.stderr}"
@@ -93,6 +99,15 @@ class _Checker(doctest.OutputChecker):
         return fits(want.strip("\n"), got)
 
 
+def check_python(text: str, names: dict[str, object], where: str) -> dict[str, object]:
+    """Run a block with prompts, which must print what it shows; return the names that it leaves."""
+    test = doctest.DocTestParser().get_doctest(text, names, where, str(README), 0)
+    report: list[str] = []
+    doctest.DocTestRunner(checker=_Checker()).run(test, out=report.append, clear_globs=False)
+    assert report == [], "".join(report)
+    return test.globs
+
+
 @pytest.mark.spark
 def test_every_line_of_the_readme_does_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: object
@@ -105,12 +120,7 @@ def test_every_line_of_the_readme_does_what_it_shows(
                 printed = run_command(command, tmp_path)
                 assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
         else:
-            test = doctest.DocTestParser().get_doctest(text, names, f"README block {number}", str(README), 0)
-            report: list[str] = []
-            runner = doctest.DocTestRunner(checker=_Checker())
-            runner.run(test, out=report.append, clear_globs=False)
-            names = test.globs
-            assert report == []
+            names = check_python(text, names, f"README block {number}")
     said = run_again(README, tmp_path, names)
     assert [line for line in said if "amout" not in line] == ["error: the name shop.orders is already used by a table"]
     # Twice, since the page ends with the view dropped.

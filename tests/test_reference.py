@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ INTERNAL = {
     "Lake.head",
     "Lake.source",
     "Lake.store",
-    "Table.head",
+    "Table.commit_head",
     "TableEvolution.steps",
     "using",
     "noting",
@@ -139,7 +140,7 @@ def test_examples_do_what_they_show(page: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def test_settings_and_properties_are_in_the_reference() -> None:
-    page = (SITE / "configuration.rst").read_text()
+    page = (SITE / "configuration.rst").read_text() + generated_settings()
     variables = re.findall(r'"(ICEFIELD_[A-Z]+)"', "".join(p.read_text() for p in sources()))
     cache = {cache_settings.MEMORY, cache_settings.DIRECTORY, cache_settings.DISK}
     assert CONFIG_VARIABLE in variables
@@ -147,6 +148,27 @@ def test_settings_and_properties_are_in_the_reference() -> None:
     # The table of properties is made from the code; each needs one sentence to show.
     every = (*TABLE_PROPERTIES, *OPTIONAL_PROPERTIES, *COLUMN_PROPERTIES)
     assert [known for known in every if not known.doc.strip()] == []
+
+
+def generated_settings() -> str:
+    """Return the names that the directives of the page show, which need Sphinx, as they show them."""
+    spec = spec_from_file_location("documented", SITE / "documented.py")
+    assert spec is not None
+    assert spec.loader is not None
+    code = module_from_spec(spec)
+    spec.loader.exec_module(code)
+    modules = re.findall(r"^\.\. listed-properties:: ([\w.]+)$", (SITE / "configuration.rst").read_text(), re.MULTILINE)
+    assert "\n.. lake-settings::\n" in (SITE / "configuration.rst").read_text()
+    rows = [*code.lake_settings(), *(row for module in modules for row in code.listed_properties(module))]
+    assert [row for row in rows if not row[-1]] == []
+    return " ".join(f"``{cell}``" for row in rows for cell in row[:-1])
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    listed = (SITE / "contents.txt").read_text().split()
+    assert [page.stem for page in (REPOSITORY / "docs").glob("*.md") if f"/docs/{page.stem}" not in listed] == [
+        "README"
+    ]
 
 
 def test_the_guide_has_every_table_property() -> None:

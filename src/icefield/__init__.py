@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from icefield.commit.validate.idempotency_key import StreamBatch
     from icefield.compaction.compact import CompactionProgress
     from icefield.compaction.delete_plan import DeletePlan
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from icefield.config.connect import connect
     from icefield.dml.evolution import TableEvolution
     from icefield.dml.result import ChangeResult
+    from icefield.engine.rows import register
     from icefield.errors import (
         AlreadyExists,
         CatalogError,
@@ -53,8 +56,8 @@ if TYPE_CHECKING:
     from icefield.expr.parse.builder import col, lit
     from icefield.forget.result import ForgetResult
     from icefield.lake import Lake
+    from icefield.metrics import CommitReport, ScanReport
     from icefield.model.snapshot import Snapshot
-    from icefield.spark.data_source.data_source import register
     from icefield.table.changes import AppendScan
     from icefield.table.inspection import TableInspection
     from icefield.table.merge import MergeBuilder
@@ -72,6 +75,7 @@ __all__ = [
     "CheckFailed",
     "CommitConflict",
     "CommitError",
+    "CommitReport",
     "CommitStateUnknown",
     "CompactionPlan",
     "CompactionProgress",
@@ -98,6 +102,7 @@ __all__ = [
     "NoSuchTable",
     "NotFound",
     "RowsMoved",
+    "ScanReport",
     "Schema",
     "SchemaMismatch",
     "Snapshot",
@@ -121,6 +126,7 @@ __all__ = [
 _ROOMS = {
     "AppendScan": "icefield.table.changes",
     "ChangeResult": "icefield.dml.result",
+    "CommitReport": "icefield.metrics",
     "CompactionPlan": "icefield.compaction.plan",
     "CompactionProgress": "icefield.compaction.compact",
     "CompactionResult": "icefield.compaction.result",
@@ -129,6 +135,7 @@ _ROOMS = {
     "ForgetResult": "icefield.forget.result",
     "Lake": "icefield.lake",
     "MergeBuilder": "icefield.table.merge",
+    "ScanReport": "icefield.metrics",
     "Schema": "icefield.types.schema",
     "Snapshot": "icefield.model.snapshot",
     "StreamBatch": "icefield.commit.validate.idempotency_key",
@@ -142,11 +149,13 @@ _ROOMS = {
     "connect": "icefield.config.connect",
     "lit": "icefield.expr.parse.builder",
     "load_ipython_extension": "icefield.notebook",
-    "register": "icefield.spark.data_source.data_source",
+    "register": "icefield.engine.rows",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("icefield")
     if name not in __all__ and name != "load_ipython_extension":
         raise AttributeError(f"module 'icefield' has no attribute {name!r}")
     return getattr(import_module(_ROOMS.get(name, "icefield.errors")), name)

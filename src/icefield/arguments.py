@@ -19,6 +19,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from icefield.deferred import resolved
 from icefield.errors import InvalidInput
 
 T = TypeVar("T")
@@ -53,13 +54,14 @@ def check_arguments(handle: type[T]) -> type[T]:
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(method)
-    kinds: dict[str, Any] = {}
+    @functools.cache
+    def expected() -> tuple[inspect.Signature, dict[str, Any]]:
+        # On the first call: annotations may name classes that were not there before, and most methods are never called.
+        return inspect.signature(method), typing.get_type_hints(method, localns=_LoadedNames(method.__globals__))
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kinds:  # the first call: annotations may name classes that were not there before
-            kinds.update(typing.get_type_hints(method))
+        signature, kinds = expected()
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if name in kinds and signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
                 _check(method.__name__, name, value, kinds[name])
@@ -67,6 +69,13 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(*args, **kwargs)
 
     return call
+
+
+class _LoadedNames(dict[str, Any]):
+    """The names of a module, with those loaded that a deferred import has not loaded yet."""
+
+    def __getitem__(self, name: str) -> Any:
+        return resolved(super().__getitem__(name))
 
 
 def _check(method: str, name: str, value: object, kind: Any) -> None:

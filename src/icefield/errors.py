@@ -46,6 +46,7 @@ class IcefieldError(Exception):
         hint: What to do about it, or None.
         excerpt: The line of an SQL statement that is wrong, with carets under the part; None outside of SQL.
         position: The line of that part, from 1, and its column, from 0.
+        expression: The SQL expression that could not be bound or evaluated, where there may be several; else None.
         retryable: Whether the same call may be made again as it is.
         cleanable: Whether the change certainly did not happen.
     """
@@ -59,6 +60,7 @@ class IcefieldError(Exception):
         self.hint = hint
         self.excerpt: str | None = None
         self.position: tuple[int, int] | None = None
+        self.expression: str | None = None
 
     def __str__(self) -> str:
         said = f"{self.message}. {self.hint}" if self.hint else self.message
@@ -217,6 +219,9 @@ class ConcurrentChange(CommitError):
     def __init__(self, message: str, *, hint: str | None = None, collisions: Sequence[Any] = ()) -> None:
         super().__init__(message, hint=hint)
         self.collisions = tuple(collisions)
+
+
+MOST_MOVES = 10  # of rows that a change reads, before it fails with RowsMoved
 
 
 class RowsMoved(ConcurrentChange):

@@ -3,6 +3,8 @@
 Raises InvalidInput, NoSuchNamespace, NoSuchTable, AlreadyExists, NamespaceNotEmpty, CatalogError, Unsupported.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -10,19 +12,7 @@ from typing import Any, Self
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
-from icefield.commit.actions.create import TableDefinition, register_table
-from icefield.commit.load import load_table_metadata
-from icefield.commit.operations.choose import operations_of
-from icefield.commit.operations.locations import check_table_locations
-from icefield.commit.operations.tables import TableVersion
-from icefield.commit.relocate import MovedLake, Relocation, plan_relocation, relocate
-from icefield.commit.validate.ownership import claim_of, guard_of
-from icefield.dml.head import LiveHead
-from icefield.dml.new_table import NewTable
-from icefield.engine.choose import EngineName, check_engine
-from icefield.engine.rows import SessionChoice, as_schema, hold_rows, load_spark_engine
+from icefield.deferred import deferred_imports
 from icefield.errors import (
     AlreadyExists,
     InvalidInput,
@@ -31,22 +21,40 @@ from icefield.errors import (
     NoSuchTable,
     Unsupported,
 )
-from icefield.expr.parse.ast import Predicate
-from icefield.model.metadata import FORMAT_VERSION
-from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
-from icefield.plan.versions import AsOf
+from icefield.properties.format_versions import FORMAT_VERSION
 from icefield.properties.table import SERIALIZABLE
-from icefield.storage.location import check_inside, join_location, parse_location
+from icefield.showing import html_table
 from icefield.storage.store import StaysInProcess, Store
-from icefield.table.definition import all_optional, define_like, define_table
 from icefield.table.drops import LakeDrops
 from icefield.table.fsck import LakeChecks
 from icefield.table.lake_sql import LakeSql
+from icefield.table.lakes.metrics import Reporting
+from icefield.table.lakes.namespaces import LakeNamespaces
 from icefield.table.lakes.refs import LakeRefs
 from icefield.table.lakes.upkeep import LakeUpkeep
-from icefield.table.table import Table
-from icefield.table.transaction import Transaction
 from icefield.view import LakeViews, Source
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.catalog.catalog import Catalog, Kind, PointerSwap, refuse_taken, walk_namespaces
+    from icefield.commit.actions.create import TableDefinition, register_table
+    from icefield.commit.load import load_table_metadata
+    from icefield.commit.operations.choose import operations_of
+    from icefield.commit.operations.locations import check_table_locations
+    from icefield.commit.operations.tables import TableVersion
+    from icefield.commit.relocate import MovedLake, Relocation, plan_relocation, relocate
+    from icefield.commit.validate.ownership import claim_of, guard_of
+    from icefield.dml.head import LiveHead
+    from icefield.dml.new_table import NewTable
+    from icefield.engine.choose import EngineName, check_engine
+    from icefield.engine.rows import SessionChoice, as_schema, hold_rows, load_spark_engine
+    from icefield.expr.parse.ast import Predicate
+    from icefield.model.names import Namespace, TableName, parse_namespace, parse_table_name
+    from icefield.plan.versions import AsOf
+    from icefield.storage.location import check_inside, join_location, parse_location
+    from icefield.table.definition import all_optional, define_like, define_table
+    from icefield.table.table import Table
+    from icefield.table.transaction import Transaction
 
 # Opens the same lake in another process; it can be pickled.
 LakeOpener = Callable[[], "Lake"]
@@ -54,7 +62,7 @@ MAX_FOLDER_BYTES = 200  # file systems allow 255 bytes; the name of the folder i
 
 
 @check_arguments
-class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, StaysInProcess):
+class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep, LakeRefs, Reporting, StaysInProcess):
     """A catalog of tables and views, and the store of their files; `icefield.connect` opens one."""
 
     def __init__(self, backend: Backend, warehouse: str) -> None:
@@ -112,6 +120,7 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
         location: str | None = None,
         format_version: int | None = None,
         replace: bool = False,
+        if_not_exists: bool = False,
     ) -> Table:
         """Create an empty table, and its namespace if that is missing.
 
@@ -122,11 +131,13 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
             location: Where the files go. By default a new directory in the warehouse.
             format_version: 1, 2 or 3 of the table format; 2 by default. A table can be upgraded later.
             replace: If the table exists, replace it as `Table.replace` does.
+            if_not_exists: If the table exists, return it as it is, whatever its columns are.
         """
         table = parse_table_name(name)
-        definition = define_table(
-            schema, partition_by, order_by, properties, FORMAT_VERSION if format_version is None else format_version
-        )
+        if replace and if_not_exists:
+            raise InvalidInput("replace and if_not_exists exclude each other")
+        version = FORMAT_VERSION if format_version is None else format_version
+        definition = define_table(schema, partition_by, order_by, properties, version)
         if replace and self.has_table(name):
             known = self._open(table)
             known.replace(
@@ -137,7 +148,14 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
                 format_version=format_version,
             )
             return known
-        return self._create(table, location, definition, None)
+        if if_not_exists and self.has_table(name):
+            return self._open(table)
+        try:
+            return self._create(table, location, definition, None)
+        except AlreadyExists:
+            if not if_not_exists or not self.has_table(name):
+                raise
+            return self._open(table)  # created concurrently
 
     def create_table_as(  # noqa: PLR0913 - one parameter per option
         self,
@@ -278,19 +296,6 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
             )
         return self._transaction(isolation)
 
-    def drop_namespace(self, name: str) -> None:
-        """Drop an empty namespace."""
-        self.catalog.drop_namespace(parse_namespace(name))
-
-    def namespaces(self, parent: str | None = None) -> list[str]:
-        """List the namespaces one level below a parent, or at the top level."""
-        inside = parse_namespace(parent) if parent is not None else None
-        return [".".join(space) for space in self.catalog.list_namespaces(inside)]
-
-    def namespace_properties(self, name: str) -> dict[str, str]:
-        """Return the properties of a namespace."""
-        return self.catalog.namespace_properties(parse_namespace(name))
-
     def close(self) -> None:
         """Close the connections to the catalog."""
         self.backend.queue.close()
@@ -306,6 +311,10 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
 
     def __repr__(self) -> str:
         return f"Lake({self.warehouse!r})"
+
+    def _repr_html_(self) -> str:
+        names = [("table", name) for name in self.tables()] + [("view", name) for name in self.views()]
+        return html_table(repr(self), ["kind", "name"], names)
 
     def _transaction(self, isolation: str = SERIALIZABLE) -> Transaction:
         transaction = Transaction(self.backend, isolation=isolation)
@@ -377,10 +386,8 @@ class Lake(LakeDrops, LakeViews, LakeChecks, LakeUpkeep, LakeRefs, LakeSql, Stay
         return place
 
     def _make_namespace(self, namespace: Namespace) -> None:
-        try:
+        with suppress(AlreadyExists):
             self.catalog.create_namespace(namespace)
-        except AlreadyExists:
-            return
 
     def _list(self, listing: Callable[[Namespace], list[TableName]], namespace: str | None) -> list[str]:
         if namespace is not None:

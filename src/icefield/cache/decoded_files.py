@@ -6,12 +6,17 @@ locations never being overwritten, or on a name still meaning the same table. On
 Bounded by the bytes of the files; the least recently used are evicted. Thread-safe.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icefield.storage.process_lock import ProcessLock
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.storage.process_lock import ProcessLock
 
 MAX_BYTES = 16 * 1024 * 1024
 LARGEST_OF_MAX = 4  # no file may take more than a quarter

@@ -10,6 +10,8 @@ records that a manifest was used once. Above the size limit, the least recently 
 Disk errors are not raised: a cache that cannot be used behaves as an empty one.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 import zlib
@@ -21,12 +23,16 @@ from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 
-from icefield.cache.manifests import Key, wanted_names
-from icefield.codec.manifest.columns import ManifestColumns
-from icefield.codec.manifest.decode import STRINGS
-from icefield.codec.manifest.rows import ManifestEntries
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.cache.manifests import Key, wanted_names
+    from icefield.codec.manifest.columns import ManifestColumns
+    from icefield.codec.manifest.decode import STRINGS
+    from icefield.codec.manifest.rows import ManifestEntries
 
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 # Decoding a small manifest costs less than opening another file.
@@ -37,8 +43,6 @@ _SIZE_BYTES = 8
 _KEEP_OF_MAX = 0.9
 _LOOK_EVERY = 16
 # Measured on 10,000 entries: zstd takes half the bytes of lz4, and twice the time to read.
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-_READING = pa.ipc.IpcReadOptions(use_threads=False)  # planning has its own threads
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -75,7 +79,7 @@ class SidecarDirectory:
             return key.length >= self.smallest_manifest_bytes and self._path(key).stat().st_size > 0
         return False
 
-    def find(self, key: Key) -> "SidecarFile | None":
+    def find(self, key: Key) -> SidecarFile | None:
         if key.length < self.smallest_manifest_bytes:
             return None
         path = self._path(key)
@@ -175,7 +179,7 @@ class SidecarFile:
                     data = file.read(section.size)
                     if zlib.crc32(data) != section.checksum:
                         return None
-                    columns = pa.ipc.open_stream(data, options=_READING).read_all()
+                    columns = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)).read_all()
                     found.update(zip(columns.column_names, columns.columns, strict=True))
             return ManifestEntries(pa.table({name: found[name] for name in names}))
         except (OSError, KeyError, pa.ArrowInvalid):
@@ -189,7 +193,9 @@ def _encode(scope: str, key: Key, columns: pa.Table) -> bytes:
     described, parts, begin = {}, [], 0
     for section, names in sections.items():
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, columns.select(names).schema, options=_OPTIONS) as writer:
+        with pa.ipc.new_stream(
+            sink, columns.select(names).schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+        ) as writer:
             writer.write_table(columns.select(names).combine_chunks())
         data = sink.getvalue().to_pybytes()
         described[section] = Section(names, begin, len(data), zlib.crc32(data))

@@ -8,21 +8,26 @@ A manifest is cached when it is used for the second time: a single plan has no e
 Losing any part of the cache only costs time. Thread-safe.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import pyarrow as pa
-
 from icefield.cache.decoded_files import MAX_BYTES as FILES_MAX_BYTES
 from icefield.cache.decoded_files import DecodedFiles
 from icefield.cache.plans import MOST_PLANS, SmallAnswers, SmallPlan
-from icefield.codec.manifest.columns import ManifestColumns
-from icefield.codec.manifest.decode import STRINGS
-from icefield.codec.manifest.rows import ManifestEntries
-from icefield.codec.manifest.schema import KINDS, PARTITION_PREFIX
-from icefield.storage.process_lock import ProcessLock
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.codec.manifest import schema as manifest_schema
+    from icefield.codec.manifest.columns import ManifestColumns
+    from icefield.codec.manifest.decode import STRINGS
+    from icefield.codec.manifest.rows import ManifestEntries
+    from icefield.storage.process_lock import ProcessLock
 
 MEMORY_MAX_BYTES = 512 * 1024 * 1024
 MOST_SEEN = 1_000_000
@@ -163,7 +168,11 @@ class HeldManifest:
 
 def is_cacheable(want: ManifestColumns) -> bool:
     """Return whether the wanted columns can be cached: whole maps and raw records cannot."""
-    return want.partition and not want.data_file and not any(pa.types.is_map(KINDS[name]) for name in want.fields)
+    return (
+        want.partition
+        and not want.data_file
+        and not any(pa.types.is_map(manifest_schema.KINDS[name]) for name in want.fields)
+    )
 
 
 def wanted_names(want: ManifestColumns, there: Mapping[str, object]) -> list[str] | None:
@@ -171,7 +180,7 @@ def wanted_names(want: ManifestColumns, there: Mapping[str, object]) -> list[str
     names = want.names()
     if any(name not in there for name in names):
         return None
-    partition = [name for name in there if name.startswith(PARTITION_PREFIX)]
+    partition = [name for name in there if name.startswith(manifest_schema.PARTITION_PREFIX)]
     return [*(name for name in names if name not in STRINGS), *partition]
 
 

@@ -8,18 +8,23 @@ the table is planned again.
 Plans with deletes or many files are not cached, so that the cache stays small. Thread-safe.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import pyarrow.compute as pc
+from icefield.deferred import deferred_imports
 
-from icefield.codec.manifest.rows import Manifests
-from icefield.expr.bind.bound import Bound
-from icefield.model.partition import PartitionSpec
-from icefield.storage.process_lock import ProcessLock
-from icefield.types.schema import Schema
+with deferred_imports(__name__):
+    import pyarrow.compute as pc
+
+    from icefield.codec.manifest.rows import Manifests
+    from icefield.expr.bind.bound import Bound
+    from icefield.model.partition import PartitionSpec
+    from icefield.storage.process_lock import ProcessLock
+    from icefield.types.schema import Schema
 
 MOST_PLANS = 256
 MOST_ROWS = 100  # of a manifest list, and of the files in a plan or before a filter

@@ -7,6 +7,8 @@ are not installed. Servers are not spoken to before the first verb that needs th
 their settings first.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,34 +19,40 @@ from pathlib import Path
 from typing import Any
 
 from icefield.ambient import Ambient, SystemAmbient
-from icefield.backend import Backend
 from icefield.cache.settings import DIRECTORY as CACHE_DIRECTORY
 from icefield.cache.settings import PREFIX as CACHE_PREFIX
 from icefield.cache.settings import open_manifest_cache
-from icefield.catalog.catalog import Catalog
 from icefield.catalog.commit_queue.queue import NO_QUEUE, CommitQueue, FileQueue
-from icefield.catalog.memory import MemoryCatalog
-from icefield.catalog.missing import refuse_lost_catalog
-from icefield.catalog.object_store.catalog import ObjectStoreCatalog
-from icefield.catalog.rest.catalog import open_rest_catalog
-from icefield.catalog.rest.http import origin_of
-from icefield.catalog.rest.object_store import store_properties
-from icefield.catalog.rest.settings import HEADER, REST_PROPERTIES, RestSettings
-from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
-from icefield.config.configuration import LakeSettings, suggest
-from icefield.config.file import ProcessEnvironment
-from icefield.config.sources import find_settings
-from icefield.config.target import local_path_of, scheme_of
+from icefield.deferred import deferred_imports
 from icefield.engine.choose import AUTO, ENGINE, check_engine
 from icefield.errors import InvalidInput, Unsupported
-from icefield.lake import Lake
+from icefield.model.snapshot import note_keys
 from icefield.secrets import without_secrets
-from icefield.storage.local import LocalStore
-from icefield.storage.location import join_location, location_of_path, parse_location
-from icefield.storage.memory import MemoryStore
-from icefield.storage.object_store.directory import DirectoryStore
-from icefield.storage.routed import RoutedStore
-from icefield.storage.store import Store
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.catalog.catalog import Catalog
+    from icefield.catalog.memory import MemoryCatalog
+    from icefield.catalog.missing import refuse_lost_catalog
+    from icefield.catalog.object_store.catalog import ObjectStoreCatalog
+    from icefield.catalog.rest import settings as rest_settings
+    from icefield.catalog.rest.catalog import open_rest_catalog
+    from icefield.catalog.rest.http import origin_of
+    from icefield.catalog.rest.object_store import store_properties
+    from icefield.catalog.rest.settings import RestSettings
+    from icefield.catalog.sql.sqlite import SqliteSettings, open_sqlite_catalog
+    from icefield.config.configuration import LakeSettings, suggest
+    from icefield.config.file import ProcessEnvironment
+    from icefield.config.sources import find_settings
+    from icefield.config.target import local_path_of, scheme_of
+    from icefield.lake import Lake
+    from icefield.metrics import Listener
+    from icefield.storage.local import LocalStore
+    from icefield.storage.location import join_location, location_of_path, parse_location
+    from icefield.storage.memory import MemoryStore
+    from icefield.storage.object_store.directory import DirectoryStore
+    from icefield.storage.routed import RoutedStore
+    from icefield.storage.store import Store
 
 CATALOG_FILE = "catalog.db"
 CATALOG_FOLDER = "catalog.names"  # no namespace has a dot in its name, so that no table comes to lie in it
@@ -57,6 +65,7 @@ OBJECT_STORE, OBJECT_STORE_CLIENT = "icefield.storage.object_store.store", "icef
 _MARKERS = {"": CATALOG_FILE, "file": CATALOG_FILE, "files": CATALOG_FOLDER, "sqlite": ""}
 _SHOWN = 200  # characters of a path in a message
 BUCKET_SCHEMES = ("s3", "s3a", "s3n", "gs", "az")
+AUTHOR_PROPERTY = "author"  # of the lake: who makes its new snapshots
 STORE_PROPERTIES = ("s3.", "gs.", "az.", "client.region")
 
 
@@ -70,6 +79,7 @@ def connect(  # noqa: PLR0913 - one parameter per setting
     durable: bool | None = None,
     create: bool | None = None,
     ambient: Ambient | None = None,
+    metrics: Listener | None = None,
 ) -> Lake:
     """Open a lake, and create it if it does not exist.
 
@@ -79,13 +89,15 @@ def connect(  # noqa: PLR0913 - one parameter per setting
         warehouse: The directory or bucket of the tables, if the catalog is elsewhere. For a REST catalog, the name that
             the server has for it.
         catalog: The name of the catalog, in a database or below a ZooKeeper path that several catalogs share.
-        properties: Client, cache and engine settings by Iceberg's names, such as `s3.endpoint`, `cache.dir`, `engine`.
+        properties: Client, cache and engine settings by Iceberg's names, such as `s3.endpoint`, `cache.dir`, `engine`;
+            and `author`, who makes the new snapshots.
         roots: Further directories that tables of this lake may have files in.
         durable: False skips fsync. That is faster, but a power failure may lose the last commits or their files; the
             end of the process loses nothing.
         create: True creates an empty catalog even beside existing tables. By default that is refused, because the
             catalog file was probably lost.
         ambient: Clock, sleep and randomness, for tests.
+        metrics: Called with the report of every scan and commit; see `Lake.on_report`.
     """
     said = {
         # A path is never a name, however it looks.
@@ -98,7 +110,10 @@ def connect(  # noqa: PLR0913 - one parameter per setting
         "create": create,
     }
     given = {key: value for key, value in said.items() if value is not None}
-    return open_lake(find_settings(given, ProcessEnvironment(os.environ, Path.cwd())), ambient)
+    lake = open_lake(find_settings(given, ProcessEnvironment(os.environ, Path.cwd())), ambient)
+    if metrics is not None:
+        lake.on_report(metrics)
+    return lake
 
 
 def open_lake(settings: LakeSettings, ambient: Ambient | None = None) -> Lake:
@@ -114,7 +129,8 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
         raise Unsupported(f"cannot connect: {scheme} is not supported", hint=f"A directory needs no scheme. {known}")
     own = {key: value for key, value in settings.properties.items() if key.startswith(CACHE_PREFIX)}
     engine = check_engine(settings.properties.get(ENGINE, AUTO))
-    others = {key: value for key, value in settings.properties.items() if key not in (*own, ENGINE)}
+    notes = note_keys(author=settings.properties.get(AUTHOR_PROPERTY))
+    others = {key: value for key, value in settings.properties.items() if key not in (*own, ENGINE, AUTHOR_PROPERTY)}
     with _paths_checked():
         lake = _OPENERS[scheme](replace(settings, properties=others), ambient or SystemAmbient())
     if scheme == "memory" and CACHE_DIRECTORY in own:
@@ -122,7 +138,7 @@ def _open_lake(settings: LakeSettings, ambient: Ambient | None) -> Lake:
     # The same location may be another file behind another server.
     servers = sorted(f"{key}={value}" for key, value in others.items() if key.endswith("endpoint"))
     cache = open_manifest_cache(own, "\n".join([lake.warehouse, *servers]))
-    lake.backend = replace(lake.backend, cache=cache)
+    lake.backend = replace(lake.backend, cache=cache, notes=notes)
     lake.use(engine=engine)
     if scheme != "memory":
         lake.opener = partial(open_lake, _anchored(settings))
@@ -243,7 +259,7 @@ def _load_driver(module: str, server: str, extra: str) -> Any:
 
 
 def _open_rest(settings: LakeSettings, ambient: Ambient) -> Lake:
-    known = (*REST_PROPERTIES, HEADER, *STORE_PROPERTIES)
+    known = (*rest_settings.REST_PROPERTIES, rest_settings.HEADER, *STORE_PROPERTIES)
     _check_properties(settings, "REST catalog", known)
     options = RestSettings(settings.warehouse, settings.properties)
     catalog = open_rest_catalog(settings.target, name=settings.catalog, settings=options, ambient=ambient)

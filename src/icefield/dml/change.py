@@ -14,7 +14,8 @@ from icefield.commit.validate.idempotency_key import IdempotencyKey
 from icefield.commit.validate.read_set import ReadSet
 from icefield.dml.moment import find_moment
 from icefield.dml.result import ChangeResult
-from icefield.dml.write import TableWrite, Verb
+from icefield.dml.verbs import ChangeVerb
+from icefield.dml.write import TableWrite
 from icefield.engine.change import Changed, ChangeSettings, Clause, Effect
 from icefield.engine.choose import EngineName
 from icefield.engine.file_works import CountRows, delete_destination
@@ -27,43 +28,13 @@ from icefield.parquet.write.plan import WritePlan
 from icefield.plan.counts import count_rows
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
-from icefield.properties.property import Property
 from icefield.properties.table import (
     AUTO_MODE,
     COPY_ON_WRITE,
-    DELETE_ISOLATION,
-    DELETE_MODE,
-    MERGE_DISTRIBUTION,
-    MERGE_ISOLATION,
-    MERGE_MODE,
     MERGE_ON_READ,
-    OWN_DELETE_MODE,
-    OWN_MERGE_MODE,
-    OWN_UPDATE_MODE,
-    UPDATE_DISTRIBUTION,
-    UPDATE_ISOLATION,
-    UPDATE_MODE,
 )
 
 MODES = (COPY_ON_WRITE, MERGE_ON_READ, AUTO_MODE)
-
-
-@dataclass(frozen=True)
-class ChangeVerb(Verb):
-    """A verb that changes rows, and the properties that set its mode; Icefield's own comes first.
-
-    distribution: of new rows over the tasks of Spark; None for a verb without new rows.
-    """
-
-    own_mode: Property[str | None]
-    mode: Property[str]
-    distribution: Property[str] | None = None
-
-
-DELETE = ChangeVerb("delete", DELETE_ISOLATION, OWN_DELETE_MODE, DELETE_MODE)
-UPDATE = ChangeVerb("update", UPDATE_ISOLATION, OWN_UPDATE_MODE, UPDATE_MODE, UPDATE_DISTRIBUTION)
-MERGE = ChangeVerb("merge", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE, MERGE_DISTRIBUTION)
-UPSERT = ChangeVerb("upsert", MERGE_ISOLATION, OWN_MERGE_MODE, MERGE_MODE, MERGE_DISTRIBUTION)
 
 
 @dataclass(frozen=True)

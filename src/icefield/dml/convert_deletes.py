@@ -11,7 +11,9 @@ import numpy as np
 from icefield.commit.actions.rewrite_deletes import RewriteDeletes, equality_deletes
 from icefield.commit.snapshot.manifests import AddedFiles
 from icefield.commit.validate.references import remove_unreferenced
-from icefield.dml.write import TableWrite, Verb
+from icefield.dml.head import preview
+from icefield.dml.verbs import Verb
+from icefield.dml.write import TableWrite
 from icefield.engine.file_works import ConvertKeys, delete_destination
 from icefield.engine.local import local_name
 from icefield.expr.bind.bound import TRUE
@@ -24,19 +26,24 @@ from icefield.plan.planned_files import PlannedFiles
 CONVERT = Verb("convert equality deletes", None)
 
 
-def convert_equality_deletes(write: TableWrite, where: Predicate | str | Any) -> Snapshot | None:
-    """Convert the equality deletes of files that may hold matching rows; None if there is nothing to do."""
+def convert_equality_deletes(
+    write: TableWrite, where: Predicate | str | Any, *, is_dry_run: bool = False
+) -> Snapshot | None:
+    """Convert the equality deletes of files that may hold matching rows; None if there is nothing to do.
+
+    is_dry_run: read the keys, but store nothing; the snapshot is the one that would be committed.
+    """
     plan = write.plan_bound(TRUE)
     if plan.deletes is None:
         return None
     chosen = _files_with_key_deletes(plan)
     if where is not None:
         chosen = chosen.at(write.plan(where).files.paths)
-    settings, has_vectors = write.delete_plan(), write.base.has_row_ids
+    settings, has_vectors = write.delete_plan(is_dry_run=is_dry_run), write.base.has_row_ids
     deletes: list[DeleteEntry] = []
     if chosen.num_rows:
         engine = write.engine(chosen.total_bytes)
-        work = ConvertKeys(plan.version.schema, settings, has_vectors)
+        work = ConvertKeys(plan.version.schema, settings, has_vectors, is_dry_run)
         done = write.run(engine, work, engine.group(plan.tasks(chosen)))
         deletes = [entry for each in done for entry in each.entries]
 
@@ -51,6 +58,8 @@ def convert_equality_deletes(write: TableWrite, where: Predicate | str | Any) ->
     )
     if action.changes_nothing:
         return None
+    if is_dry_run:
+        return preview(action, write.head, write.base)
     made = write.commit(lambda: action, write.no_files, delete_locations(deletes))
     if made is not None and made.snapshot_id == action.snapshot_id:
         return made

@@ -21,6 +21,7 @@ from icefield.commit.loop import propose_all
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestShape
 from icefield.dml.change import RowChange
 from icefield.dml.result import ChangeResult
+from icefield.dml.verbs import EQUALITY
 from icefield.dml.write import TableWrite
 from icefield.engine.equality_upsert import EqualityPlan
 from icefield.engine.keys import find_key_columns
@@ -32,8 +33,6 @@ from icefield.parquet.write.equality_deletes import as_equality_deletes, plan_eq
 from icefield.parquet.write.partial_rows import find_unnamed
 from icefield.types.schema import Schema
 from icefield.types.transforms import Unknown
-
-EQUALITY = "equality"
 
 
 def upsert_by_equality(

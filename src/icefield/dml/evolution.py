@@ -9,16 +9,12 @@ Each step is checked immediately; nothing is changed if the block raises. No dat
 Raises InvalidInput naming the rule that a step breaks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 
-from icefield.commit.actions.evolve import Draft, Step
-from icefield.engine.rows import as_schema
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.evolve_spec import add_partition_field, drop_partition_field, rename_partition_field
-from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
-from icefield.model.sort_order import parse_order_by
-from icefield.types.datatypes import Default, Type
 from icefield.types.evolve import (
     FIRST,
     NewColumn,
@@ -35,10 +31,20 @@ from icefield.types.evolve import (
     union_by_name,
     update_column_type,
 )
-from icefield.types.schema import Schema, split_name
-from icefield.types.text import parse_type
-from icefield.types.values.python import python_default
-from icefield.types.versions import check_schema_version
+
+with deferred_imports(__name__):
+    from icefield.commit.actions.evolve import Draft, Step, shape_updates
+    from icefield.engine.rows import as_schema
+    from icefield.model.apply import apply
+    from icefield.model.evolve_spec import add_partition_field, drop_partition_field, rename_partition_field
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.partition import PartitionSpec
+    from icefield.model.sort_order import parse_order_by
+    from icefield.types.datatypes import Default, Type
+    from icefield.types.schema import Schema, split_name
+    from icefield.types.text import parse_type
+    from icefield.types.values.python import python_default
+    from icefield.types.versions import check_schema_version
 
 
 class TableEvolution:
@@ -55,6 +61,14 @@ class TableEvolution:
     def schema(self) -> Schema:
         """The columns after the steps so far."""
         return self._draft.schema
+
+    def preview(self) -> TableMetadata:
+        """Return the metadata of the table after the steps so far. Raise InvalidInput if they do not fit together."""
+        draft = Draft(self._draft.base)
+        for step in self.steps:
+            step(draft)
+        draft.check()
+        return apply(draft.base, shape_updates(draft), now_ms=draft.base.last_updated_ms)
 
     def add_column(  # noqa: PLR0913 - all but two are keywords
         self,

@@ -3,22 +3,27 @@
 A `LiveHead` follows the catalog, and commits at once. In a transaction a different head replaces it.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from icefield.backend import Backend
-from icefield.commit.action import Action, WriteContext
-from icefield.commit.attempt import DraftStore
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit
-from icefield.commit.operations.choose import operations_of
-from icefield.commit.operations.tables import TableVersion
-from icefield.commit.validate.transaction_reads import RowsRead
-from icefield.engine.rows import SessionChoice
+from icefield.deferred import deferred_imports
 from icefield.errors import NoSuchTable
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.snapshot import Snapshot
-from icefield.model.updates import AddSnapshot
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.action import Action, WriteContext
+    from icefield.commit.attempt import DraftStore
+    from icefield.commit.operations.choose import operations_of
+    from icefield.commit.operations.tables import TableVersion
+    from icefield.commit.validate.transaction_reads import RowsRead
+    from icefield.engine.rows import SessionChoice
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.snapshot import Snapshot
+    from icefield.model.updates import AddSnapshot
 
 
 class TableHead(Protocol):
@@ -41,22 +46,26 @@ class TableHead(Protocol):
         """Commit actions; remove the data files written for them if the commit certainly failed."""
         ...
 
-    def note_read(self, read: RowsRead) -> None:
-        """Record rows that a handle reads."""
+    def note_read(self, find: Callable[[], RowsRead | None]) -> None:
+        """Record rows that a handle reads. find: what it reads; called only where reads are recorded."""
         ...
 
     def holds(self, snapshot: Snapshot) -> bool:
         """Return whether a lease of the handle itself protects the files of a snapshot."""
         ...
 
-    def beside(self, name: TableName) -> "TableHead":
+    def beside(self, name: TableName) -> TableHead:
         """Return the head of another table, as seen from here: in a transaction, pinned by it."""
         ...
 
 
-def preview(action: Action, head: TableHead) -> Snapshot | None:
-    """Return the snapshot that an action would make; the files that it proposes are not written."""
-    change = action.propose(head.load().metadata, WriteContext.of(head.backend, DraftStore(head.backend.store)))
+def preview(action: Action, head: TableHead, base: TableMetadata | None = None) -> Snapshot | None:
+    """Return the snapshot that an action would make; the files that it proposes are not written.
+
+    base: the version that it would change. By default the newest.
+    """
+    context = WriteContext.of(head.backend, DraftStore(head.backend.store))
+    change = action.propose(base or head.load().metadata, context)
     return next((update.snapshot for update in change.updates if isinstance(update, AddSnapshot)), None)
 
 
@@ -104,13 +113,13 @@ class LiveHead:
         (self._known,) = committer.commit([part])
         return self._known.metadata
 
-    def note_read(self, read: RowsRead) -> None:
+    def note_read(self, find: Callable[[], RowsRead | None]) -> None:
         """Do nothing: reads outside a transaction are not validated."""
 
     def holds(self, snapshot: Snapshot) -> bool:
         return False
 
-    def beside(self, name: TableName) -> "LiveHead":
+    def beside(self, name: TableName) -> LiveHead:
         head = LiveHead(self.backend, name)
         head.sessions = self.sessions
         return head

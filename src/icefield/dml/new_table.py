@@ -4,7 +4,7 @@ No one sees the table without its rows, and nothing is left of it if they cannot
 Raises AlreadyExists, and what `create_table` raises.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from icefield.backend import Backend
 from icefield.commit.action import Action
@@ -50,7 +50,7 @@ class NewTable:
         self.created = create_table(self.backend, self.name, self._staged, actions, own)
         return self.created.metadata
 
-    def note_read(self, read: RowsRead) -> None:
+    def note_read(self, find: Callable[[], RowsRead | None]) -> None:
         """Do nothing: there are no rows to read."""
 
     def holds(self, snapshot: Snapshot) -> bool:

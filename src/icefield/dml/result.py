@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass, field
 
 from icefield.model.snapshot import Snapshot
 from icefield.plan.metrics import ScanMetrics
+from icefield.showing import ShownAsText
 
 
-@dataclass(frozen=True)
-class ChangeResult:
+@dataclass(frozen=True, repr=False)
+class ChangeResult(ShownAsText):
     """What `delete`, `update`, `merge` or `upsert` did; with `dry_run`, what it would do.
 
     Attributes:

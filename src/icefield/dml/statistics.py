@@ -5,7 +5,7 @@ Statistics, Partition Statistics) Raises InvalidInput, StorageError, CommitConfl
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefield.codec.puffin.puffin import Blob, encode_puffin, footer_size
-from icefield.codec.puffin.theta_sketch import EMPTY_SKETCH, THETA_SKETCH, ThetaSketch, hash_values
+from icefield.codec.puffin.theta_sketch import THETA_SKETCH, ThetaSketch
 from icefield.commit.actions.statistics import SetStatisticsFile
 from icefield.commit.loop import OwnFiles
 from icefield.commit.open_write import OpenWrite
@@ -23,7 +23,6 @@ from icefield.leases.folder import metadata_folder
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.model.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from icefield.parquet.nan_columns import column_at
 from icefield.plan.partition.struct import partition_struct
 from icefield.storage.location import join_location
 from icefield.types.arrow import arrow_schema
@@ -58,17 +57,8 @@ def measured_columns(schema: Schema, names: Sequence[str] | None) -> list[int]:
     return list(dict.fromkeys(field.field_id for field in found))
 
 
-def write_statistics(
-    head: TableHead, snapshot: Snapshot, schema: Schema, rows: Iterable[pa.RecordBatch], columns: Iterable[int]
-) -> StatisticsFile:
-    """Count the distinct values of columns, given as field ids, and set the statistics file of a snapshot."""
-    sketches = dict.fromkeys(columns, EMPTY_SKETCH)
-    for batch in rows:
-        for field_id, sketch in sketches.items():
-            kind = schema.by_id[field_id].type
-            assert isinstance(kind, PrimitiveType)
-            hashes = hash_values(column_at(batch, schema.paths[field_id]), kind)
-            sketches[field_id] = sketch.with_hashes(hashes)
+def write_statistics(head: TableHead, snapshot: Snapshot, sketches: Mapping[int, ThetaSketch]) -> StatisticsFile:
+    """Set the statistics file of a snapshot: a sketch of the values of each column, by field id."""
     blobs = [_blob(snapshot, field_id, sketch) for field_id, sketch in sketches.items()]
     data, _ = encode_puffin(blobs)
     described = tuple(

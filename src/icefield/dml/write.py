@@ -27,6 +27,7 @@ from icefield.commit.validate.read_set import PartitionSet, ReadSet, find_starti
 from icefield.commit.validate.references import remove_quietly, remove_unreferenced
 from icefield.dml.evolution import TableEvolution
 from icefield.dml.head import LiveHead, TableHead
+from icefield.dml.verbs import OVERWRITE, Verb
 from icefield.engine.change import Merge, MergeSource, SourceKeys
 from icefield.engine.choose import EngineChoice, EngineName
 from icefield.engine.engine import EngineUse, FileWork, RowEngine
@@ -46,8 +47,7 @@ from icefield.parquet.write.row_check import RowCheck
 from icefield.plan.plan import ScanPlan, plan_scan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.plan.versions import resolve_version
-from icefield.properties.property import Property
-from icefield.properties.table import OVERWRITE_ISOLATION, SNAPSHOT
+from icefield.properties.table import SNAPSHOT
 from icefield.storage.store import Store
 from icefield.types.schema import Schema
 
@@ -69,20 +69,6 @@ class SnapshotAction(Action, Protocol):
     def snapshot_id(self) -> int | None: ...
 
     def prepare(self, base: TableMetadata, context: WriteContext) -> None: ...
-
-
-@dataclass(frozen=True)
-class Verb:
-    """The name of a change in errors, and the property that sets its isolation level.
-
-    isolation: None if concurrently added rows never conflict.
-    """
-
-    name: str
-    isolation: Property[str] | None
-
-
-OVERWRITE = Verb("overwrite", OVERWRITE_ISOLATION)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from icefield.parquet.read.task import DeleteFile
 from icefield.plan.metrics import ScanMetrics
 from icefield.plan.plan import ScanPlan
 from icefield.plan.residuals import residual_counts
+from icefield.showing import ShownAsText, format_bytes
 
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 SHOWN_RESIDUALS = 5
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(ShownAsText):
     """What a scan reads: how many manifests, files, rows and bytes there are, what pruned them, and how many are left.
 
     Print it for people, or use `as_dict`. `engine` says which engine counts the rows, and why.
@@ -124,15 +124,6 @@ class Explanation:
         shown = [f"{text} (files: {count:,})" for text, count in self.residuals]
         rest = len(shown) - SHOWN_RESIDUALS
         return shown if rest <= 0 else [*shown[:SHOWN_RESIDUALS], f"… and {rest:,} more"]
-
-
-def format_bytes(count: float) -> str:
-    """Write a size with a unit."""
-    for unit in UNITS[:-1]:
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} {UNITS[-1]}"
 
 
 _FATES = ("with their manifests", "by partition", "by statistics")

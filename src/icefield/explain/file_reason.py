@@ -7,6 +7,7 @@ from icefield.explain.report_tree import Outline
 from icefield.expr.bind.bound import TRUE
 from icefield.expr.render.describe import describe
 from icefield.parquet.read.task import DeleteFile
+from icefield.showing import ShownAsText
 
 
 class Stage(StrEnum):
@@ -44,8 +45,8 @@ class Condition:
     evaluations: tuple[Evaluation, ...]
 
 
-@dataclass(frozen=True)
-class FileReason:
+@dataclass(frozen=True, repr=False)
+class FileReason(ShownAsText):
     """Why a data file is read or pruned.
 
     Attributes:

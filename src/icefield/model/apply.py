@@ -4,12 +4,14 @@ Raises InvalidInput for an invalid update, Unsupported for an unknown format ver
 for row ids that were assigned concurrently.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from icefield.deferred import deferred_imports
 from icefield.errors import CommitConflict, InvalidInput, NoSuchSnapshot
-from icefield.model.metadata import TableMetadata, check_format_version
 from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry
 from icefield.model.updates import (
     AddPartitionSpec,
@@ -42,7 +44,10 @@ from icefield.model.updates import (
     Update,
     UpgradeFormatVersion,
 )
-from icefield.types.versions import check_schema_version
+
+with deferred_imports(__name__):
+    from icefield.model.metadata import TableMetadata, check_format_version
+    from icefield.types.versions import check_schema_version
 
 
 def apply(metadata: TableMetadata, updates: Iterable[Update], now_ms: int) -> TableMetadata:

@@ -4,14 +4,16 @@
 further updates in the list. Raises InvalidInput for a list that lacks a required part.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.apply import apply
-from icefield.model.metadata import FORMAT_VERSION, TableMetadata
+from icefield.model.metadata import TableMetadata
 from icefield.model.sort_order import UNSORTED
 from icefield.model.updates import (
     AddPartitionSpec,
@@ -25,6 +27,10 @@ from icefield.model.updates import (
     Update,
     UpgradeFormatVersion,
 )
+from icefield.properties.format_versions import FORMAT_VERSION
+
+with deferred_imports(__name__):
+    from icefield.model.apply import apply
 
 
 @dataclass(frozen=True)

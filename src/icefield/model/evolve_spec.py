@@ -4,13 +4,18 @@ Old files keep the spec they were written with. A field that was in an earlier s
 always means one transform of one column. Raises InvalidInput.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.partition import PartitionField, PartitionSpec, check_spec, find_source, parse_transform_call
-from icefield.types.schema import Schema
-from icefield.types.transforms import Void
+
+with deferred_imports(__name__):
+    from icefield.model.partition import PartitionField, PartitionSpec, check_spec, find_source, parse_transform_call
+    from icefield.types.schema import Schema
+    from icefield.types.transforms import Void
 
 
 def add_partition_field(

@@ -11,13 +11,18 @@
 The curve has as many cells as a table of it may have, so that a position costs one look into the table.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-import numpy as np
+from icefield.deferred import deferred_imports
 
-from icefield.types.arrays import Longs
+with deferred_imports(__name__):
+    import numpy as np
+
+    from icefield.types.arrays import Longs
 
 CURVE_BITS = 20  # of all dimensions together
 

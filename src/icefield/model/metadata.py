@@ -3,29 +3,26 @@
 Changed only through `apply`. Raises NoSuchSnapshot from lookups by id, ref and time.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, NoSuchSnapshot, Unsupported
 from icefield.model.partition import UNPARTITIONED, PartitionSpec
-from icefield.model.snapshot import (
-    MAIN,
-    MetadataLogEntry,
-    Snapshot,
-    SnapshotLogEntry,
-    SnapshotRef,
-    Snapshots,
-)
+from icefield.model.snapshot import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef, Snapshots
 from icefield.model.sort_order import UNSORTED, SortOrder
-from icefield.model.statistics import StatisticsEntry
-from icefield.types.schema import Schema
-from icefield.types.transforms import Unknown
+from icefield.properties.format_versions import FORMAT_VERSION, FORMAT_VERSIONS
 
-FORMAT_VERSIONS = (1, 2, 3)
-FORMAT_VERSION = 2
+with deferred_imports(__name__):
+    import numpy as np
+
+    from icefield.model.statistics import StatisticsEntry
+    from icefield.types.schema import Schema
+    from icefield.types.transforms import Unknown
+
 HIGHEST_SEQUENCE_NUMBER = 2**63 - 1
 ROW_LINEAGE_VERSION = 3  # the first format version with row ids
 

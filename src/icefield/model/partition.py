@@ -4,16 +4,21 @@
 Raises InvalidInput.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
 from icefield.types.datatypes import MAX_DIGITS, NestedField, PrimitiveType, StringType
 from icefield.types.schema import QUOTED, Schema
 from icefield.types.transforms import SIMPLE_TRANSFORMS, Bucket, Identity, Transform, Truncate, Unknown, Void
-from icefield.types.unknown_keys import UnknownKeys
+
+with deferred_imports(__name__):
+    from icefield.types.unknown_keys import UnknownKeys
 
 FIRST_PARTITION_FIELD_ID = 1000
 

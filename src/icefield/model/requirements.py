@@ -5,10 +5,12 @@ whole list. So everything that any of them changes, or states as a requirement, 
 what Iceberg's own client requires. (rest-catalog-open-api.yaml: TableRequirement)
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from icefield.model.metadata import TableMetadata
+from icefield.deferred import deferred_imports
 from icefield.model.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -30,6 +32,9 @@ from icefield.model.updates import (
     SetSnapshotRef,
     Update,
 )
+
+with deferred_imports(__name__):
+    from icefield.model.metadata import TableMetadata
 
 
 def find_requirements(

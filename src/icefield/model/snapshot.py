@@ -4,14 +4,33 @@ A table may have tens of thousands of snapshots, and a commit adds one. So the e
 (`CarriedSnapshot`); one can be found without decoding the rest, and adding one does not copy the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
-from icefield.types.unknown_keys import UnknownKeys
+from icefield.arguments import is_utf8
+from icefield.deferred import deferred_imports
+from icefield.errors import InvalidInput
+from icefield.showing import html_table
+
+with deferred_imports(__name__):
+    from icefield.types.unknown_keys import UnknownKeys
 
 MAIN = "main"
+_SHOWN = 80
+MESSAGE, AUTHOR = "icefield.message", "icefield.author"  # in the summary of a snapshot
+
+
+def note_keys(*, message: str | None = None, author: str | None = None) -> dict[str, str]:
+    """Return the keys of a summary that say why and by whom a snapshot was made."""
+    given = {key: text for key, text in ((MESSAGE, message), (AUTHOR, author)) if text is not None}
+    for key, text in given.items():
+        if not is_utf8(text):
+            raise InvalidInput(f"{key} is not text: {text[:_SHOWN]!r} has an unpaired surrogate")
+    return given
 
 
 class Operation(StrEnum):
@@ -54,6 +73,11 @@ class Snapshot:
     key_id: str | None = None
     manifests: tuple[str, ...] = ()
     engine: str | None = field(default=None, compare=False)
+
+    def _repr_html_(self) -> str:
+        facts = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name != "summary"]
+        shown = [(name, value) for name, value in facts if value not in (None, "", ())]
+        return html_table(f"snapshot {self.snapshot_id}", ["", ""], [*shown, *self.summary.items()])
 
     @property
     def operation(self) -> str | None:
@@ -108,7 +132,7 @@ class Snapshots:
             if may_be and self._load(at).summary.get(key) == value:
                 yield self._load(at)
 
-    def added_since(self, earlier: "Snapshots | None") -> Iterator[Snapshot]:
+    def added_since(self, earlier: Snapshots | None) -> Iterator[Snapshot]:
         """Yield the snapshots, newest first, up to the first that an earlier list contains; all of them for None."""
         for at in range(len(self.entries) - 1, -1, -1):
             snapshot = self._load(at)
@@ -132,11 +156,11 @@ class Snapshots:
             seen.add(parent)
             yield snapshot
 
-    def with_added(self, snapshot: Snapshot) -> "Snapshots":
+    def with_added(self, snapshot: Snapshot) -> Snapshots:
         """Return the list with a snapshot added at the end."""
         return Snapshots((*self.entries, snapshot))
 
-    def without(self, snapshot_ids: Collection[int]) -> "Snapshots":
+    def without(self, snapshot_ids: Collection[int]) -> Snapshots:
         """Return the list without some snapshots."""
         gone = set(snapshot_ids)
         kept = (e for at, e in enumerate(self.entries) if self._load(at).snapshot_id not in gone)

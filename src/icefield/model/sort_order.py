@@ -4,17 +4,22 @@
 Raises InvalidInput.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.partition import find_source, parse_transform_call
-from icefield.types.schema import Schema
-from icefield.types.transforms import Transform
-from icefield.types.unknown_keys import UnknownKeys
+
+with deferred_imports(__name__):
+    from icefield.model.partition import find_source, parse_transform_call
+    from icefield.types.schema import Schema
+    from icefield.types.transforms import Transform
+    from icefield.types.unknown_keys import UnknownKeys
 
 
 class Direction(StrEnum):

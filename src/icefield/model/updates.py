@@ -4,15 +4,20 @@ The names are those of the REST protocol (rest-catalog-open-api.yaml: TableUpdat
 values can be sent to a server. `apply` applies updates, `check` checks requirements.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import Snapshot, SnapshotRef
-from icefield.model.sort_order import SortOrder
-from icefield.model.statistics import StatisticsEntry
-from icefield.types.schema import Schema
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.model.partition import PartitionSpec
+    from icefield.model.snapshot import Snapshot, SnapshotRef
+    from icefield.model.sort_order import SortOrder
+    from icefield.model.statistics import StatisticsEntry
+    from icefield.types.schema import Schema
 
 
 @dataclass(frozen=True)

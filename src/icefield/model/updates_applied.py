@@ -3,10 +3,12 @@
 Only what the updates change is compared with the table as they would have left it; other changes are ignored.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from icefield.model.metadata import TableMetadata
+from icefield.deferred import deferred_imports
 from icefield.model.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -30,6 +32,9 @@ from icefield.model.updates import (
     Update,
     UpgradeFormatVersion,
 )
+
+with deferred_imports(__name__):
+    from icefield.model.metadata import TableMetadata
 
 
 def updates_applied(table: TableMetadata, updates: Iterable[Update], wanted: TableMetadata) -> bool:

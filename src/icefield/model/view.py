@@ -6,14 +6,19 @@ the next one. View versions never change: a definition that existed before is ma
 Raises InvalidInput for an invalid definition or property.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.names import Namespace
 from icefield.properties.property import Property
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    from icefield.model.names import Namespace
+    from icefield.types.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
 FIRST_VERSION_ID = 1

@@ -4,9 +4,12 @@
 applied, so the list has `-1` for what it has just added. Raises InvalidInput for an invalid update.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
 from icefield.model.creation import AssignUUID
 from icefield.model.last_added import LAST_ADDED
@@ -20,7 +23,9 @@ from icefield.model.view import (
     replace_version,
     set_properties,
 )
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    from icefield.types.schema import Schema
 
 
 @dataclass(frozen=True)

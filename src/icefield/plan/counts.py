@@ -25,8 +25,8 @@ def count_rows(plan: ScanPlan, count: Callable[[PlannedFiles], Iterable[int]], *
     known = pc.and_(plan.files.must_match, deleted.is_valid())
     counts: Longs = pc.fill_null(pc.subtract(rows, deleted), 0).to_numpy().copy()
     unknown = np.flatnonzero(~known.to_numpy())
-    for place, found in zip(unknown, count(plan.files.take(unknown)), strict=True):
-        counts[place] = found
+    if len(unknown):
+        counts[unknown] = list(count(plan.files.take(unknown)))
     return counts
 
 

@@ -1,5 +1,6 @@
 """The statistics of many files, in the shape that filters are evaluated on; each column is decoded once."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -7,14 +8,17 @@ import pyarrow as pa
 
 from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import partition_column
+from icefield.expr.bind.bound import Bound, columns_of
 from icefield.expr.prune.evaluate import Statistics
 from icefield.expr.prune.ordered import column_of
 from icefield.expr.prune.residual import FileStatistics
 from icefield.expr.prune.statistics import Counts, FieldStatistics, from_counts_and_bounds, from_partition_values
+from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.plan.manifest_list import spec_sources
+from icefield.plan.partition.struct import partition_struct
 from icefield.types.datatypes import LongType, PrimitiveType
-from icefield.types.metadata_columns import LAST_UPDATED
+from icefield.types.metadata_columns import LAST_UPDATED, is_partition_field, partition_field_id
 from icefield.types.schema import Schema
 
 
@@ -23,6 +27,23 @@ def statistics_of_files(entries: ManifestEntries, spec: PartitionSpec, schema: S
     terms = spec_sources(spec, schema)
     partition = partition_statistics(entries, spec, schema)
     return FileStatistics(terms, partition, column_statistics(entries, schema), entries.num_rows)
+
+
+def with_partition(statistics: FileStatistics, where: Bound, metadata: TableMetadata) -> FileStatistics:
+    """Return statistics that also know the fields of the metadata column `_partition` that a filter names.
+
+    Which fields these are is found for each filter: statistics may come from a cache, and be older than a spec.
+    """
+    if not any(map(is_partition_field, columns_of(where))):
+        return statistics
+    fields = partition_struct(metadata).fields
+    ids = {partition_field_id(at): field.field_id for at, field in enumerate(fields)}
+
+    def columns(field_id: int) -> FieldStatistics | None:
+        known = ids.get(field_id)
+        return statistics.columns(field_id) if known is None else statistics.partition(known)
+
+    return replace(statistics, columns=columns)
 
 
 def column_statistics(entries: ManifestEntries, schema: Schema) -> Statistics:
@@ -71,7 +92,7 @@ def partition_statistics(entries: ManifestEntries, spec: PartitionSpec, schema: 
     @cache
     def statistics(field_id: int) -> FieldStatistics | None:
         name = partition_column(field_id)
-        if name not in entries:
+        if name not in entries or field_id not in kinds:
             return None
         return from_partition_values(entries[name].combine_chunks(), kinds[field_id])
 

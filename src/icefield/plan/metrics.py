@@ -29,3 +29,14 @@ class ScanMetrics:
 
     def __add__(self, other: "ScanMetrics") -> "ScanMetrics":
         return ScanMetrics(*(getattr(self, name) + getattr(other, name) for name in ScanMetrics.__dataclass_fields__))
+
+    def by_iceberg_names(self) -> dict[str, int]:
+        """Return the counts that Iceberg's scan reports have too, under their names there."""
+        return {
+            "total-data-manifests": self.manifests,
+            "scanned-data-manifests": self.manifests - self.manifests_pruned,
+            "skipped-data-manifests": self.manifests_pruned,
+            "result-data-files": self.files_read,
+            "skipped-data-files": self.files_pruned_by_partition + self.files_pruned_by_statistics,
+            "total-file-size-in-bytes": self.bytes_read,
+        }

@@ -46,7 +46,7 @@ from icefield.plan.entries import (
     open_entries,
     wanted_manifests,
 )
-from icefield.plan.file_statistics import statistics_of_files
+from icefield.plan.file_statistics import statistics_of_files, with_partition
 from icefield.plan.manifest_list import (
     ManifestList,
     find_spec,
@@ -314,7 +314,7 @@ class _Planner:
 
     def plan_candidates(self, candidates: UnprunedFiles) -> PlannedBatch:
         """Select the files that may match, each with its residual code."""
-        statistics = candidates.statistics
+        statistics = with_partition(candidates.statistics, self.where, self.metadata)
         by_partition = might_match(
             project_inclusive(self.where, statistics.terms), statistics.partition, statistics.rows
         )

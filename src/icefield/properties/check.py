@@ -118,22 +118,24 @@ def _find_near_group(key: str) -> str | None:
     return None
 
 
-def with_options(properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str]) -> dict[str, str]:
+def with_options(
+    properties: Mapping[str, str], options: Mapping[str, str], columns: Collection[str], others: Collection[str] = ()
+) -> dict[str, str]:
     """Return a table's properties as one write has them, whose options go before.
 
     An option goes by its property's key, or by the short name that Iceberg's Spark writer has for it. Refuses one that
-    no write looks at, so that a slip of the pen is not taken for a setting.
+    no write looks at, so that a slip of the pen is not taken for a setting. others: what else the caller takes.
     """
     given = {SHORT_OPTIONS.get(key, key): value for key, value in options.items()}
     if len(given) < len(options):
         raise InvalidInput("an option is given twice: by its short name and by its key", hint="Give it once")
     for key in given:
-        _check_option(key, columns)
+        _check_option(key, columns, others)
     check_properties(given)
     return {**properties, **given}
 
 
-def _check_option(key: str, columns: Collection[str]) -> None:
+def _check_option(key: str, columns: Collection[str], others: Collection[str]) -> None:
     if key in WRITE_OPTIONS:
         return
     for column in COLUMN_PROPERTIES:
@@ -142,7 +144,8 @@ def _check_option(key: str, columns: Collection[str]) -> None:
             return
         if name != key:
             raise InvalidInput(f"option {key!r} names a column that the table does not have: {name!r}")
-    known = [*sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *(f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)]
+    by_column = (f"{column.prefix}NAME" for column in COLUMN_PROPERTIES)
+    known = [*others, *sorted(SHORT_OPTIONS), *sorted(WRITE_OPTIONS), *by_column]
     near = get_close_matches(key, known, 1)
     hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}"
-    raise InvalidInput(f"unknown write option {key!r}", hint=hint)
+    raise InvalidInput(f"unknown {'' if others else 'write '}option {key!r}", hint=hint)

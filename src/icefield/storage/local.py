@@ -15,6 +15,8 @@ against foreign metadata, not against a hostile user of the same machine.) Listi
 that linked files are never cleaned up.
 """
 
+from __future__ import annotations
+
 import errno
 import itertools
 import os
@@ -25,24 +27,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-import pyarrow as pa
-
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, MissingFile, StorageError
-from icefield.storage.disk import (
-    check_regular,
-    create_exclusively,
-    fill,
-    open_without_waiting,
-    read_at,
-    reading,
-    remove_if_empty,
-    sync_directory,
-    writing,
-)
-from icefield.storage.local_new_file import LocalNewFile
-from icefield.storage.location import check_inside, local_path, location_of_path
-from icefield.storage.sizes import check_size
-from icefield.storage.store import StoredFile
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.storage.disk import (
+        check_regular,
+        create_exclusively,
+        fill,
+        open_without_waiting,
+        read_at,
+        reading,
+        remove_if_empty,
+        sync_directory,
+        writing,
+    )
+    from icefield.storage.local_new_file import LocalNewFile
+    from icefield.storage.location import check_inside, local_path, location_of_path
+    from icefield.storage.sizes import check_size
+    from icefield.storage.store import StoredFile
 
 _TEMPORARY_PREFIX = ".icefield-"
 _TEMPORARY_SUFFIX = ".tmp"
@@ -279,7 +284,7 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
     return any(path == root or path.startswith(root if root == "/" else f"{root}/") for root in roots)
 
 
-def _walk(directory: Path, location: str) -> "Iterator[tuple[str, list[os.DirEntry[str]]]]":
+def _walk(directory: Path, location: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     """Yield the location of each directory, at any depth, with its files."""
     # Names in a directory contain no slash, and are neither `.` nor `..`, so they are appended as they are.
     pending = [(str(directory), location.rstrip("/"))]
@@ -290,7 +295,7 @@ def _walk(directory: Path, location: str) -> "Iterator[tuple[str, list[os.DirEnt
         yield place, [entry for entry in entries if entry.is_file(follow_symlinks=False)]
 
 
-def _entries(directory: str, location: str) -> "list[os.DirEntry[str]]":
+def _entries(directory: str, location: str) -> list[os.DirEntry[str]]:
     try:
         with reading(location), os.scandir(directory) as entries:
             return list(entries)
@@ -298,7 +303,7 @@ def _entries(directory: str, location: str) -> "list[os.DirEntry[str]]":
         return []
 
 
-def _describe(entry: "os.DirEntry[str]", location: str) -> StoredFile | None:
+def _describe(entry: os.DirEntry[str], location: str) -> StoredFile | None:
     try:
         status = os.lstat(entry.path)  # not by the entry, which would keep the result
     except (FileNotFoundError, NotADirectoryError):

@@ -11,15 +11,19 @@ LocationRefused     the location is outside the roots of the store, or has anoth
 StorageError        the store failed; a write may have happened, so check before writing under another name
 """
 
+from __future__ import annotations
+
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, Self, runtime_checkable
 
-import pyarrow as pa
-
+from icefield.deferred import deferred_imports
 from icefield.errors import Unsupported
+
+with deferred_imports(__name__):
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)

@@ -4,30 +4,36 @@ Appended rows are returned as they were appended: each row once, whether or not 
 Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import pyarrow as pa
-
-from icefield.cache.reading import ReadContext
-from icefield.engine.rows import SessionChoice
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import TRUE, Bound
-from icefield.expr.parse.ast import Predicate
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.snapshot import Operation, Snapshot
-from icefield.plan.changes import SnapshotRange, plan_appends
-from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.versions import ResolvedVersion
 from icefield.storage.store import StaysInProcess
-from icefield.table.read_lease import ReadLease
+from icefield.table.reading.readable import ReadableRows
 from icefield.table.scan import TableScan
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.cache.reading import ReadContext
+    from icefield.engine.rows import SessionChoice
+    from icefield.expr.parse.ast import Predicate
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.snapshot import Operation, Snapshot
+    from icefield.plan.changes import SnapshotRange, plan_appends
+    from icefield.plan.plan import ScanPlan, plan_scan
+    from icefield.plan.versions import ResolvedVersion
+    from icefield.table.read_lease import ReadLease
+    from icefield.types.schema import Schema
 
 
-class AppendScan(StaysInProcess):
+class AppendScan(ReadableRows, StaysInProcess):
     """A planned read of appended rows; `Table.scan_appends` returns one."""
 
     def __init__(
@@ -82,6 +88,9 @@ class AppendScan(StaysInProcess):
     def files(self) -> pa.Table:
         """List the data files to read as an Arrow table, one row each."""
         return self._scan.files()
+
+    def __repr__(self) -> str:
+        return f"AppendScan of {self._scan!r}"
 
 
 class _AppendedRows(TableScan):

@@ -1,20 +1,27 @@
 """The definition of a table as users write it: a schema in any form, partition fields and sort order as strings."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from icefield.codec.json.name_mapping import PROPERTY
-from icefield.commit.actions.create import TableDefinition
 from icefield.commit.validate.key_history import IDEMPOTENCY_KEYS, STREAM
 from icefield.commit.validate.ownership import ROOT_PROPERTIES
-from icefield.engine.rows import as_schema
-from icefield.model.metadata import FORMAT_VERSION, TableMetadata
-from icefield.model.partition import parse_partition_by
-from icefield.model.sort_order import parse_order_by
-from icefield.properties.check import check_new_properties
-from icefield.types.datatypes import NestedField, children, with_children
-from icefield.types.schema import Schema, assign_fresh_ids
-from icefield.types.transforms import Void
+from icefield.deferred import deferred_imports
+from icefield.model.metadata import TableMetadata
+from icefield.properties.format_versions import FORMAT_VERSION
+
+with deferred_imports(__name__):
+    from icefield.commit.actions.create import TableDefinition
+    from icefield.engine.rows import as_schema
+    from icefield.history.checks import check_new_checks
+    from icefield.model.partition import parse_partition_by
+    from icefield.model.sort_order import parse_order_by
+    from icefield.properties.check import check_new_properties
+    from icefield.types.datatypes import NestedField, children, with_children
+    from icefield.types.schema import Schema, assign_fresh_ids
+    from icefield.types.transforms import Void
 
 
 def define_table(
@@ -25,10 +32,16 @@ def define_table(
     format_version: int = FORMAT_VERSION,
 ) -> TableDefinition:
     """Parse a definition. Raises InvalidInput; warns about properties that have no effect."""
-    check_new_properties(properties or {}, stacklevel=5)
     fields = assign_fresh_ids(as_schema(schema))
+    check_properties(properties or {}, fields, stacklevel=6)
     partition, order = parse_partition_by(partition_by, fields), parse_order_by(order_by, fields)
     return TableDefinition(fields, partition, order, dict(properties or {}), format_version)
+
+
+def check_properties(properties: Mapping[str, str], schema: Schema, *, stacklevel: int) -> None:
+    """Refuse new properties that are misspelled, or that are checks which do not fit; warn of those without effect."""
+    check_new_properties(properties, stacklevel=stacklevel)
+    check_new_checks(properties, schema)
 
 
 def define_like(metadata: TableMetadata, properties: Mapping[str, str] | None = None) -> TableDefinition:

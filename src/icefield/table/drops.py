@@ -1,17 +1,22 @@
 """Drop tables, restore them, and remove the files of those that can no longer be restored."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.commit.operations.choose import operations_of
-from icefield.commit.relocate import Progress
+from icefield.deferred import deferred_imports
 from icefield.errors import CorruptFile, IcefieldError, LocationRefused, MissingFile, Unsupported
-from icefield.model.names import TableName
-from icefield.table.table import Table
-from icefield.upkeep.dropped import DroppedTable, DroppedTables
-from icefield.upkeep.result import SweepResult
-from icefield.upkeep.sweep import silent
+from icefield.upkeep.result import silent
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.operations.choose import operations_of
+    from icefield.commit.relocate import Progress
+    from icefield.model.names import TableName
+    from icefield.table.table import Table
+    from icefield.upkeep.dropped import DroppedTable, DroppedTables
+    from icefield.upkeep.result import SweepResult
 
 
 @check_arguments

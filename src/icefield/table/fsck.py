@@ -3,20 +3,25 @@
 Raises InvalidInput, NoSuchTable, StorageError, CatalogError.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.commit.relocate import MovedLake, Progress
-from icefield.dml.head import LiveHead
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
-from icefield.fsck.finding import LakeFsck, TableFsck
-from icefield.model.names import TableName
-from icefield.report.measure import check_price, measure_lake, measure_table
-from icefield.report.result import StorageReport
 from icefield.table.history import TableHistory
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.relocate import MovedLake, Progress
+    from icefield.dml.head import LiveHead
+    from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
+    from icefield.fsck.finding import LakeFsck, TableFsck
+    from icefield.model.names import TableName
+    from icefield.report.measure import check_price, measure_lake, measure_table
+    from icefield.report.result import StorageReport
 
 
 @check_arguments
@@ -92,7 +97,13 @@ class LakeChecks(ABC):
         options = FsckOptions(deep, repair, dry_run)
         return fsck_lake(self.backend, names, options, together=together, progress=progress)
 
-    def report(self, tables: Sequence[str] | None = None, *, price: float | None = None) -> StorageReport:
+    def report(
+        self,
+        tables: Sequence[str] | None = None,
+        *,
+        price: float | None = None,
+        progress: Progress = lambda name: None,
+    ) -> StorageReport:
         """Report what several tables store, or all, as `Table.report` does, and the sums.
 
         A table that cannot be measured does not hide the others: its report has only an `error`.
@@ -100,10 +111,11 @@ class LakeChecks(ABC):
         Args:
             tables: The tables. By default all.
             price: What a gigabyte costs in a month.
+            progress: Called with the name of each table that is measured.
         """
         heads = [LiveHead(self.backend, name) for name in self._named(tables)]
         explain = MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain
-        return measure_lake(heads, explain, check_price(price), are_named=tables is not None)
+        return measure_lake(heads, explain, check_price(price), are_named=tables is not None, progress=progress)
 
     def _named(self, tables: Sequence[str] | None) -> list[TableName]:
         """Return the names of these tables, each once, or of all."""

@@ -3,46 +3,59 @@
 Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
-from itertools import chain, islice
+from typing import Literal, Self
 
 from icefield.ambient import Ambient
 from icefield.arguments import check_arguments
-from icefield.cache.reading import ReadContext
-from icefield.commit.actions.expire import RemoveTheseSnapshots
-from icefield.commit.actions.refs import (
-    BeginEmptyBranch,
-    CreateRef,
-    DropRef,
-    MoveBranch,
-    RenameRef,
-    RollBack,
-    SetRetention,
-    make_ref,
-)
-from icefield.commit.validate.transaction_reads import find_read
-from icefield.dml.head import TableHead
+from icefield.deferred import deferred_imports
 from icefield.errors import NoSuchSnapshot
-from icefield.expr.bind.bound import TRUE, Bound
-from icefield.history.checks import SHOWN_ROWS, find_checks, run_checks
-from icefield.history.diff import VersionDiff
-from icefield.history.refs import RefStatus, find_previous_head, list_refs
-from icefield.history.replay import MESSAGE, Replay
-from icefield.model.metadata import TableMetadata
-from icefield.model.partition import PartitionSpec
-from icefield.model.snapshot import MAIN, RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
-from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
-from icefield.table.scan import TableScan
-from icefield.types.schema import Schema
+from icefield.model.snapshot import MAIN, note_keys
+
+with deferred_imports(__name__):
+    from icefield.cache.reading import ReadContext
+    from icefield.commit.actions.expire import RemoveTheseSnapshots
+    from icefield.commit.actions.refs import (
+        BeginEmptyBranch,
+        CreateRef,
+        DropRef,
+        MoveBranch,
+        RenameRef,
+        RollBack,
+        SetRetention,
+        make_ref,
+    )
+    from icefield.commit.replay.rows import parse_side
+    from icefield.commit.validate.transaction_reads import find_read
+    from icefield.dml.head import TableHead
+    from icefield.expr.bind import bound
+    from icefield.expr.bind.bound import Bound
+    from icefield.history.checks import find_checks, run_checks
+    from icefield.history.diff import VersionDiff
+    from icefield.history.log import LogEntry, list_log
+    from icefield.history.refs import RefStatus, find_previous_head, list_refs
+    from icefield.history.replay import Replay
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.partition import PartitionSpec
+    from icefield.model.snapshot import RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
+    from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
+    from icefield.table.reading.checked_branch import CheckedBranch
+    from icefield.types.schema import Schema
+
+OnCollision = Literal["ours", "theirs"]
 
 
 @check_arguments
 class TableHistory:
     """The part of a table handle that deals with versions: snapshots, branches and tags."""
 
-    def __init__(self, head: TableHead, ref: str = MAIN) -> None:
+    def __init__(self, head: TableHead, ref: str = MAIN, notes: tuple[tuple[str, str], ...] = ()) -> None:
         self._head = head
         self._ref = ref
+        self._notes = notes  # for the summaries of new snapshots
 
     @property
     def _context(self) -> ReadContext:
@@ -58,7 +71,7 @@ class TableHistory:
         return str(self._head.name)
 
     @property
-    def head(self) -> TableHead:
+    def commit_head(self) -> TableHead:
         """Where the handle loads its metadata, which then does not count as a read of rows, and commits."""
         return self._head
 
@@ -103,9 +116,24 @@ class TableHistory:
         self._reading(metadata, None)
         return metadata
 
+    def noting(self, *, message: str | None = None, author: str | None = None) -> Self:
+        """Return a handle whose changes say why and by whom, in the summaries of the snapshots that they make.
+
+        Args:
+            message: Why: `icefield.message` in the summary.
+            author: Who: `icefield.author`.
+        """
+        given = note_keys(message=message, author=author)
+        return type(self)(self._head, self._ref, tuple({**dict(self._notes), **given}.items()))
+
     def snapshots(self) -> list[Snapshot]:
         """List the snapshots, oldest first."""
         return list(self.metadata.snapshots)
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The newest snapshot of this branch; None for a table without snapshots."""
+        return self._reading(self._load(), None).snapshot
 
     def history(self) -> list[SnapshotLogEntry]:
         """List the snapshots that `main` has pointed at, with the time of each change."""
@@ -168,6 +196,14 @@ class TableHistory:
         """List the branches and tags, and how many snapshots each is ahead of `main` and behind it."""
         return list_refs(self.metadata)
 
+    def log(self, ref: str | None = None) -> list[LogEntry]:
+        """List the snapshots as a graph, newest first: what each was made from, its refs, author and message.
+
+        Args:
+            ref: Only the snapshots that this branch or tag was made from. By default those of all.
+        """
+        return list_log(self.metadata, ref)
+
     def publish(
         self,
         branch: str,
@@ -176,6 +212,7 @@ class TableHistory:
         fast_forward_only: bool = False,
         dry_run: bool = False,
         message: str | None = None,
+        on_collision: OnCollision | None = None,
     ) -> Snapshot | None:
         """Make the changes of another branch visible in this one, at once, and return its new head.
 
@@ -185,32 +222,46 @@ class TableHistory:
         which lists the collisions, if both removed or changed a row, or both added rows with the same identifier.
 
         Before, the checks of the table, its properties `icefield.check.NAME`, are run on the other branch. Fail with
-        CheckFailed if a row matches one of them.
+        CheckFailed, which says which rows break which, if one fails.
 
         Args:
             branch: The other branch, or a tag. It is not changed.
-            checks: More checks: filters by name, which must match no row.
+            checks: More checks by name: a filter that must match no row, a condition over metrics that must be true,
+                such as `count(*) > 0`, or a query that must return no row and sees the branch under the table's name.
             fast_forward_only: Fail if the branches have diverged.
             dry_run: Return the head that this branch would have, and change nothing.
             message: Why, for the summary of the new snapshot.
+            on_collision: What becomes of a row that both removed or changed: `ours` is as in this branch, `theirs` as
+                in the other one. Only rows with row ids are decided in this way (format version 3).
         """
-        replay, checked_id = self._replay(dry_run, message), self._check(branch, checks)
-        made = replay.fast_forward(branch) if fast_forward_only else replay.publish(branch, checked_id)
+        replay, checked_id = self._replay(dry_run, message, on_collision), self.check_branch(branch, checks)
+        made = (replay.fast_forward if fast_forward_only else replay.publish)(branch, checked_id)
         return made or self._load().ref_head(self._ref)
 
-    def rebase(self, onto: str = MAIN, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
-        """Move this branch to the head of another one, with its own changes as one snapshot after it.
+    def rebase(
+        self, onto: str = MAIN, *, squash: bool = False, dry_run: bool = False, message: str | None = None
+    ) -> Snapshot | None:
+        """Move this branch to the head of another one, with its own snapshots after it, one by one, in one commit.
 
-        Return its new head, or None if it contains the other one already. Conflicts are those of `publish`.
+        Each keeps its author and message. Return the new head, or None if the branch contains the other one already.
+        Conflicts are those of `publish`, for each snapshot.
 
         Args:
             onto: The branch or tag to start from.
+            squash: Make one snapshot of all changes: what was added and taken back on the branch cannot collide.
             dry_run: Return the head that this branch would have, and change nothing.
-            message: Why, for the summary of the new snapshot.
+            message: Why, for the summaries of the new snapshots, instead of their own messages.
         """
-        return self._replay(dry_run, message).rebase(onto)
+        return self._replay(dry_run, message).rebase(onto, squashes=squash)
 
-    def cherry_pick(self, snapshot_id: int, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
+    def cherry_pick(
+        self,
+        snapshot_id: int,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        on_collision: OnCollision | None = None,
+    ) -> Snapshot | None:
         """Apply to this branch what one snapshot of another one changed, and return the new snapshot.
 
         Return None for a snapshot that changed no row. Conflicts are those of `publish`. Fail with InvalidInput if this
@@ -220,8 +271,9 @@ class TableHistory:
             snapshot_id: The snapshot.
             dry_run: Return the snapshot that would be made, and change nothing.
             message: Why, for the summary of the new snapshot.
+            on_collision: As for `publish`.
         """
-        return self._replay(dry_run, message).cherry_pick(snapshot_id)
+        return self._replay(dry_run, message, on_collision).cherry_pick(snapshot_id)
 
     def revert(self, snapshot_id: int, *, dry_run: bool = False, message: str | None = None) -> Snapshot | None:
         """Take back what one snapshot of this branch changed, and return the new snapshot.
@@ -266,10 +318,13 @@ class TableHistory:
     def undo(self) -> Snapshot | None:
         """Move this branch to where it was before its last move: a write, a publish, a rollback, or an undo.
 
-        The earlier metadata files of the table tell where it was.
+        The earlier metadata files of the table tell where it was. Fail with ConcurrentChange if the branch is changed
+        concurrently, as by a write, which is not undone.
         """
-        previous = find_previous_head(self._context, self._load(), self._ref)
-        return self._head.commit([MoveBranch(self._ref, previous)]).ref_head(self._ref)
+        metadata = self._load()
+        previous, head = find_previous_head(self._context, metadata, self._ref), metadata.ref_head(self._ref)
+        move = MoveBranch(self._ref, previous, None if head is None else head.snapshot_id)
+        return self._head.commit([move]).ref_head(self._ref)
 
     def set_current_snapshot(self, snapshot_id: int) -> Snapshot | None:
         """Move this branch to any snapshot of the table, also to one that is not among its ancestors."""
@@ -279,25 +334,32 @@ class TableHistory:
         """Remove snapshots from the table's metadata; no file is deleted. Refuse one that a branch or tag points at."""
         self._head.commit([RemoveTheseSnapshots(frozenset(snapshot_ids))])
 
-    def _check(self, branch: str, checks: Mapping[str, str] | None) -> int | None:
-        """Run the checks on a branch, and return the snapshot that was checked; None if there are none."""
-        metadata = self._load()
-        found, head = find_checks(metadata, checks), metadata.ref_head(branch)
+    def check_branch(
+        self, branch: str, checks: Mapping[str, str] | None = None, beside: Mapping[TableName, TableHead] | None = None
+    ) -> int | None:
+        """Run the checks of a publish on a branch; return the snapshot that was checked, None if there are no checks.
+
+        Args:
+            branch: The branch or tag.
+            checks: More checks, as for `publish`.
+            beside: Further tables that queries read at the branch of this name, by name.
+        """
+        loaded = self._head.load()
+        found, head = find_checks(loaded.metadata, checks), loaded.metadata.ref_head(branch)
         if not found or head is None:
             return None
 
-        def count(where: str) -> tuple[int, list[dict[str, object]]]:
-            version = ResolvedVersion(head, metadata.schema)
-            scan = TableScan(self._context, self._head.name, metadata, version, where)
-            batches = (batch.to_pylist() for batch in scan.to_arrow())
-            rows = scan.count()
-            return rows, list(islice(chain.from_iterable(batches), SHOWN_ROWS)) if rows else []
-
-        run_checks(branch, found, count)
+        run_checks(branch, found, CheckedBranch(self._head, loaded, branch, head, beside or {}))
         return head.snapshot_id
 
-    def _replay(self, is_dry_run: bool, message: str | None) -> Replay:  # noqa: FBT001
-        return Replay(self._head, self._ref, is_dry_run, {} if message is None else {MESSAGE: message})
+    def _replay(
+        self,
+        is_dry_run: bool,  # noqa: FBT001
+        message: str | None,
+        on_collision: OnCollision | None = None,
+    ) -> Replay:
+        notes = {**dict(self._notes), **note_keys(message=message)}
+        return Replay(self._head, self._ref, is_dry_run, notes, parse_side(on_collision))
 
     def _load(self) -> TableMetadata:
         """Load the newest metadata for calls that do not read rows, or that record the read themselves."""
@@ -315,13 +377,14 @@ class TableHistory:
         self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention), replaces)])
 
     def _reading(
-        self, metadata: TableMetadata, as_of: AsOf | None, where: Bound = TRUE, columns: Iterable[int] = ()
+        self, metadata: TableMetadata, as_of: AsOf | None, where: Bound | None = None, columns: Iterable[int] = ()
     ) -> ResolvedVersion:
         """Return the version to read, and record which of its rows are read."""
         version = self._point(metadata, as_of)
-        read = find_read(metadata, version, self._ref if as_of is None else as_of, where, columns)
-        if read is not None:
-            self._head.note_read(read)
+        asked = self._ref if as_of is None else as_of
+        self._head.note_read(
+            lambda: find_read(metadata, version, asked, bound.TRUE if where is None else where, columns)
+        )
         return version
 
     def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVersion:

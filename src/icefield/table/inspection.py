@@ -4,23 +4,29 @@ Like a scan, it is fixed when it is made. Filters and columns are those of the m
 Raises InvalidInput and InvalidFilter when made, MissingFile and CorruptFile when run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-import pyarrow as pa
-
-from icefield.engine.rows import SessionChoice, bind_filter, load_spark_engine
+from icefield.deferred import deferred_imports
 from icefield.expr.bind.bound import TRUE, columns_of
-from icefield.expr.parse.ast import Predicate
-from icefield.expr.render.arrow import arrow_filter
-from icefield.inspect.source import MetadataTable, Request
-from icefield.parquet.read.project import Projection, fields_by_id
 from icefield.storage.store import StaysInProcess
-from icefield.types.arrow import arrow_schema
-from icefield.types.schema import Schema
+from icefield.table.reading.readable import ReadableRows
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.engine.rows import SessionChoice, bind_filter, load_spark_engine
+    from icefield.expr.parse.ast import Predicate
+    from icefield.expr.render.arrow import arrow_filter
+    from icefield.inspect.source import MetadataTable, Request
+    from icefield.parquet.read.project import Projection, fields_by_id
+    from icefield.types.arrow import arrow_schema
+    from icefield.types.schema import Schema
 
 
-class TableInspection(StaysInProcess):
+class TableInspection(ReadableRows, StaysInProcess):
     """A planned read of a metadata table; `Table.inspect` returns one."""
 
     def __init__(
@@ -55,6 +61,9 @@ class TableInspection(StaysInProcess):
         """Count the rows. Only the columns that the filter needs are decoded."""
         first = self._table.schema.column_names[0]
         return sum(batch.num_rows for batch in self._batches([first]))
+
+    def __repr__(self) -> str:
+        return f"TableInspection({', '.join(self._select)})"
 
     def _batches(self, select: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = self._table.schema

@@ -1,5 +1,7 @@
 """SQL over the tables of a lake; the statements are in `icefield.sql`, which is imported on first use."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,8 +9,12 @@ from importlib import import_module
 from typing import Any
 
 from icefield.arguments import check_arguments
-from icefield.engine.choose import EngineName
-from icefield.engine.rows import SessionChoice, load_spark_engine
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.engine.choose import EngineName
+    from icefield.engine.rows import SessionChoice, load_spark_engine
+    from icefield.model.names import TableName
 
 EXECUTE = "icefield.sql.execute"
 
@@ -84,6 +90,10 @@ class LakeSql:
         """Remove the entries that `attach` made from Spark's catalog, and return their names."""
         engine = load_spark_engine()
         return engine.detach(engine.session(spark or self._sessions.session), self, namespace)
+
+    def _read_view(self, name: TableName) -> Any:
+        """Open a view as a DataFrame, as a query of all its rows."""
+        return self._statements.read_view(name)
 
     @cached_property
     def _statements(self) -> Any:

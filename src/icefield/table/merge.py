@@ -9,17 +9,22 @@
 Nothing happens before `execute`. Every step returns a new value, so that a common beginning can be used twice.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from icefield.arguments import check_arguments
-from icefield.dml.clauses import ClauseRequest
+from icefield.deferred import deferred_imports
 from icefield.dml.merge import MergeRequest
 from icefield.dml.result import ChangeResult
-from icefield.engine.change import Effect, When
-from icefield.explain.explain import Explanation
 from icefield.storage.store import StaysInProcess
+
+with deferred_imports(__name__):
+    from icefield.dml.clauses import ClauseRequest
+    from icefield.engine.change import Effect, When
+    from icefield.explain.explain import Explanation
 
 Run = Callable[[MergeRequest, bool, int], ChangeResult]
 
@@ -38,15 +43,15 @@ class MergeBuilder(StaysInProcess):
         self._run = run
         self._explain = explain
 
-    def when_matched(self, condition: str | Any | None = None) -> "ChangeClause":
+    def when_matched(self, condition: str | Any | None = None) -> ChangeClause:
         """Begin a clause for rows of the table that match a source row."""
         return ChangeClause(self, When.MATCHED, condition)
 
-    def when_not_matched(self, condition: str | Any | None = None) -> "InsertClause":
+    def when_not_matched(self, condition: str | Any | None = None) -> InsertClause:
         """Begin a clause for source rows that match no row of the table."""
         return InsertClause(self, condition)
 
-    def when_not_matched_by_source(self, condition: str | Any | None = None) -> "ChangeClause":
+    def when_not_matched_by_source(self, condition: str | Any | None = None) -> ChangeClause:
         """Begin a clause for rows of the table that match no source row. Its condition may use the table only."""
         return ChangeClause(self, When.NOT_MATCHED_BY_SOURCE, condition)
 
@@ -63,7 +68,7 @@ class MergeBuilder(StaysInProcess):
         """Explain which files of the table are read, and what prunes the others. Only the source's keys are read."""
         return self._explain(self._request)
 
-    def _with(self, clause: ClauseRequest) -> "MergeBuilder":
+    def _with(self, clause: ClauseRequest) -> MergeBuilder:
         request = replace(self._request, clauses=(*self._request.clauses, clause))
         return MergeBuilder(request, self._run, self._explain)
 

@@ -12,24 +12,29 @@ Raises NoSuchSnapshot if the snapshot has expired, LeaseLost if the lease was no
 nothing protects raises MissingFile when a file is gone.
 """
 
+from __future__ import annotations
+
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from icefield.backend import Backend
 from icefield.commit.open_write import SHORT_MS
-from icefield.commit.operations.choose import operations_of
+from icefield.deferred import deferred_imports
 from icefield.errors import IcefieldError, LocationRefused, NoSuchSnapshot, StorageError
-from icefield.leases.folder import gc_folder
 from icefield.leases.lease import RENEWALS_PER_TTL, KeptLease, take_lease
-from icefield.leases.open_frames import IsAlive, OpenFrames
-from icefield.leases.record import LeaseKind, first_version
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.model.snapshot import Snapshot
 from icefield.properties.upkeep import GC_GRACE_MS, GC_LEASE_TTL_MS
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.operations.choose import operations_of
+    from icefield.leases.folder import gc_folder
+    from icefield.leases.open_frames import IsAlive, OpenFrames
+    from icefield.leases.record import LeaseKind, first_version
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.model.snapshot import Snapshot
 
 T = TypeVar("T")
 

@@ -3,24 +3,29 @@
 Raises InvalidInput, InvalidFilter, CommitConflict, CommitStateUnknown, CorruptFile.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 from icefield.arguments import check_arguments
-from icefield.commit.relocate import Progress
-from icefield.compaction.delete_result import DeleteRewriteResult
-from icefield.compaction.rewrite_deletes import DeleteRewrite
-from icefield.dml.convert_deletes import convert_equality_deletes
-from icefield.dml.head import LiveHead
-from icefield.engine.choose import EngineName
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.expr.parse.ast import Predicate
-from icefield.forget.forget import Forget, ForgetRequest
-from icefield.forget.result import ForgetResult
-from icefield.forget.search import parse_terms
-from icefield.model.snapshot import Snapshot
 from icefield.table.row_changes import TableChanges
-from icefield.upkeep.sweep import silent
+from icefield.upkeep.result import silent
+
+with deferred_imports(__name__):
+    from icefield.commit.relocate import Progress
+    from icefield.compaction.delete_result import DeleteRewriteResult
+    from icefield.compaction.rewrite_deletes import DeleteRewrite
+    from icefield.dml.convert_deletes import convert_equality_deletes
+    from icefield.dml.head import LiveHead
+    from icefield.engine.choose import EngineName
+    from icefield.expr.parse.ast import Predicate
+    from icefield.forget.forget import Forget, ForgetRequest
+    from icefield.forget.result import ForgetResult
+    from icefield.forget.search import parse_terms
+    from icefield.model.snapshot import Snapshot
 
 
 @check_arguments
@@ -51,7 +56,7 @@ class TableRewrites(TableChanges):
         return rewrite.dry_run() if dry_run else rewrite.run()
 
     def convert_equality_deletes(
-        self, where: Predicate | str | Any = None, *, engine: EngineName | None = None
+        self, where: Predicate | str | Any = None, *, dry_run: bool = False, engine: EngineName | None = None
     ) -> Snapshot | None:
         """Replace equality deletes by position deletes or deletion vectors, for faster scans. No row changes.
 
@@ -59,9 +64,10 @@ class TableRewrites(TableChanges):
 
         Args:
             where: Convert only the deletes of files that may hold rows which match this filter.
+            dry_run: Change nothing; return the snapshot that would be committed.
             engine: As in `delete`.
         """
-        return convert_equality_deletes(self._begin(None, engine=engine), where)
+        return convert_equality_deletes(self._begin(None, engine=engine), where, is_dry_run=dry_run)
 
     def forget(
         self,

@@ -3,35 +3,40 @@
 Raises InvalidFilter, InvalidInput, SchemaMismatch, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from icefield.arguments import check_arguments
-from icefield.commit.action import CommitTarget
-from icefield.commit.validate.idempotency_key import IdempotencyKey
-from icefield.dml.change import DELETE, MERGE, UPDATE, UPSERT, ChangeOptions, ChangeVerb, RowChange
-from icefield.dml.equality import EQUALITY, upsert_by_equality
-from icefield.dml.head import TableHead
-from icefield.dml.merge import MergeRequest, merge, plan_merge, upsert_request
-from icefield.dml.result import ChangeResult
-from icefield.dml.update import MatchingRequest, change_matching, plan_matching
-from icefield.dml.write import TableWrite
+from icefield.deferred import deferred_imports
+from icefield.dml.verbs import DELETE, EQUALITY, MERGE, UPDATE, UPSERT, ChangeVerb
 from icefield.engine.choose import SPARK, EngineChoice, EngineName
-from icefield.engine.rows import hold_table, is_spark
-from icefield.errors import ConcurrentChange, InvalidInput, RowsMoved, SourceLost
-from icefield.explain.explain import Explanation
-from icefield.expr.parse.ast import Predicate
-from icefield.expr.render.describe import describe
+from icefield.errors import MOST_MOVES, ConcurrentChange, InvalidInput, RowsMoved, SourceLost
 from icefield.expr.values.scope import SOURCE, TARGET
-from icefield.model.snapshot import Snapshot
-from icefield.plan.plan import ScanPlan
-from icefield.table.merge import MergeBuilder
-from icefield.table.scan import TableScan
 from icefield.table.upkeep import TableUpkeep
 
+with deferred_imports(__name__):
+    from icefield.commit.action import CommitTarget
+    from icefield.commit.validate.idempotency_key import IdempotencyKey
+    from icefield.dml.change import ChangeOptions, RowChange
+    from icefield.dml.equality import upsert_by_equality
+    from icefield.dml.head import TableHead
+    from icefield.dml.merge import MergeRequest, merge, plan_merge, upsert_request
+    from icefield.dml.result import ChangeResult
+    from icefield.dml.update import MatchingRequest, change_matching, plan_matching
+    from icefield.dml.write import TableWrite
+    from icefield.engine.rows import given_rows, hold_table, is_spark
+    from icefield.explain.explain import Explanation
+    from icefield.expr.parse.ast import Predicate
+    from icefield.expr.render.describe import describe
+    from icefield.model.snapshot import Snapshot
+    from icefield.plan.plan import ScanPlan
+    from icefield.table.merge import MergeBuilder
+    from icefield.table.scan import TableScan
+
 MOST_LOSSES = 3  # of a source, as often as Spark runs a failed task again
-MOST_MOVES = 10  # of rows that compaction moves, before a change fails for it
 
 
 @check_arguments
@@ -251,7 +256,7 @@ class TableChanges(TableUpkeep):
         return replace(write, options=options or {}, asked=engine)
 
     def _target(self, idempotency_key: IdempotencyKey | None = None) -> CommitTarget:
-        return CommitTarget(self._ref, idempotency_key)
+        return CommitTarget(self._ref, idempotency_key, self._notes)
 
 
 @runtime_checkable
@@ -269,9 +274,9 @@ def hold_source(source: object, head: TableHead, *, once: bool = False) -> objec
     """
     if is_spark(source):  # over Spark Connect a DataFrame has every attribute: it takes them for columns
         return source
-    scan = source.scan() if isinstance(source, _HasScan) else source
+    scan = source.scan() if isinstance(source, _HasScan) else given_rows(source, lambda: head.load().metadata.schema)
     if not isinstance(scan, TableScan):
-        return source if once else hold_table(source)
+        return scan if once else hold_table(scan)
     size = sum(scan.files()["file_size_in_bytes"].to_pylist())
     use = EngineChoice(head.sessions).use(size, head.backend.store)
     return scan.to_spark(head.sessions.session) if use.name == SPARK else scan.to_arrow().read_all()

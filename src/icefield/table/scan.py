@@ -4,52 +4,64 @@ The version is fixed when the scan is made: later commits do not change what it 
 use. Raises InvalidFilter and InvalidInput when made, MissingFile and CorruptFile when run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Self
 
-import pyarrow as pa
-
 from icefield.arguments import check_arguments
-from icefield.cache.reading import ReadContext
-from icefield.engine.choose import EngineChoice, EngineName
-from icefield.engine.engine import RowEngine
-from icefield.engine.file_works import CountRows, FindMinMax
-from icefield.engine.rows import SessionChoice, bind_filter, load_spark_engine, planning_executor
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.explain.explain import Explanation
-from icefield.explain.explain_file import explain_file
-from icefield.explain.file_reason import FileReason
-from icefield.expr.bind.bound import Bound, Reference, columns_of
-from icefield.expr.parse.ast import Predicate
-from icefield.expr.prune.residual import residual
-from icefield.expr.render.describe import describe
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
-from icefield.parquet.read.read_ahead import read_ahead
-from icefield.parquet.read.task import FileTask
-from icefield.plan.counts import count_by_partition, count_rows
-from icefield.plan.entries_of_files import load_entries_of_files
-from icefield.plan.min_max import Best, MinMax, Side, find_min_max
-from icefield.plan.partition.values import open_tasks, partition_fields
-from icefield.plan.plan import ScanPlan, plan_scan
-from icefield.plan.planned_files import PlannedFiles
-from icefield.plan.splits import Split, plan_splits
-from icefield.plan.versions import ResolvedVersion
+from icefield.expr.bind.bound import TRUE
+from icefield.metrics import stopwatch
 from icefield.storage.store import StaysInProcess
-from icefield.table.read_lease import ReadLease
-from icefield.types.arrays import Longs
-from icefield.types.arrow import arrow_schema
+from icefield.table.reading.readable import ReadableRows
 from icefield.types.datatypes import OPAQUE_TYPES, PrimitiveType
 from icefield.types.metadata_columns import DELETED, with_metadata_columns
-from icefield.types.schema import Schema
+
+with deferred_imports(__name__):
+    import logging
+
+    import pyarrow as pa
+
+    from icefield.cache.reading import ReadContext
+    from icefield.codec.puffin.theta_sketch import ThetaSketch
+    from icefield.engine.choose import EngineChoice, EngineName, check_engine
+    from icefield.engine.engine import RowEngine
+    from icefield.engine.file_works import CountRows, FindMinMax, SketchColumns, merge_sketches
+    from icefield.engine.rows import SessionChoice, bind_filter, load_spark_engine, planning_executor
+    from icefield.explain.explain import Explanation
+    from icefield.explain.explain_file import explain_file
+    from icefield.explain.file_reason import FileReason
+    from icefield.expr.bind.bound import Bound, Reference, columns_of
+    from icefield.expr.parse.ast import Predicate
+    from icefield.expr.prune.residual import residual
+    from icefield.expr.render.describe import describe
+    from icefield.metrics import ScanReport
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName
+    from icefield.parquet.read.read_ahead import read_ahead
+    from icefield.parquet.read.task import FileTask
+    from icefield.plan.counts import count_by_partition, count_rows
+    from icefield.plan.entries_of_files import load_entries_of_files
+    from icefield.plan.min_max import Best, MinMax, Side, find_min_max
+    from icefield.plan.partition.values import open_tasks, partition_fields
+    from icefield.plan.plan import ScanPlan, plan_scan
+    from icefield.plan.planned_files import PlannedFiles
+    from icefield.plan.splits import Split, plan_splits
+    from icefield.plan.versions import ResolvedVersion
+    from icefield.table.read_lease import ReadLease
+    from icefield.types.arrays import Longs
+    from icefield.types.arrow import arrow_schema
+    from icefield.types.schema import Schema
 
 SHOWN_COLUMNS = ("file_path", "partition", "record_count", "file_size_in_bytes", "spec_id", "sequence_number")
 
 
 @check_arguments
-class TableScan(StaysInProcess):
+class TableScan(ReadableRows, StaysInProcess):
     """A planned read of one version of a table.
 
     The version is fixed when the scan is made: later commits do not change what it reads. Planning happens on first
@@ -195,15 +207,36 @@ class TableScan(StaysInProcess):
         with self._held():
             return explain_file(self._context, self._metadata, self._point, self._where, location)
 
+    def __repr__(self) -> str:
+        where = "" if self._where == TRUE else f", where={describe(self._where)!r}"
+        return f"{type(self).__name__}({str(self._table)!r}{where}, snapshot_id={self.snapshot_id})"
+
     @property
     def _plan(self) -> ScanPlan:
         # Not a cached_property: in Python 3.11 all scans of a process would share its lock, and plan one after another.
         if self._planned is None:
             with self._held():
+                elapsed_ns = stopwatch()
                 self._planned = plan_scan(
                     self._context, self._metadata, self._point, self._where, planning_executor(self._sessions.session)
                 )
+                self._report(self._planned, elapsed_ns())
         return self._planned
+
+    def _report(self, plan: ScanPlan, duration_ns: int) -> None:
+        """Log and report how a scan was planned."""
+        if logging.getLogger("icefield.plan").isEnabledFor(logging.DEBUG):
+            found = plan.metrics
+            text = "planned %s at %s: %d of %d files, %d of %d manifests, %.1f ms"
+            read = found.manifests - found.manifests_pruned
+            what = (self._table, self.snapshot_id, found.files_read, found.files, read, found.manifests)
+            logging.getLogger("icefield.plan").debug(text, *what, duration_ns / 1e6)
+        if self._context.listeners:
+            columns = {f.field_id: f.name for f in self._schema.fields}
+            metrics = {"total-planning-duration": duration_ns, **plan.metrics.by_iceberg_names()}
+            schema_id, where = self._point.schema.schema_id, describe(self._where)
+            report = ScanReport(str(self._table), self.snapshot_id, schema_id, where, columns, metrics)
+            self._context.listeners.send(report)
 
     def _tasks(self, files: PlannedFiles) -> Iterator[FileTask]:
         filter_columns = [self._readable.name_of(field_id) for field_id in columns_of(self._where)]
@@ -211,6 +244,8 @@ class TableScan(StaysInProcess):
         return open_tasks(self._context, self._metadata, self._plan, files, wanted)
 
     def _row_counts(self, engine: EngineName | None) -> Longs:
+        if engine is not None:
+            check_engine(engine)  # it is not opened if metadata has the answer
         # Selecting the column that marks deleted rows includes them.
         marked = [DELETED.name] if DELETED.field_id in self._schema.by_id else []
 
@@ -233,6 +268,15 @@ class TableScan(StaysInProcess):
             return row_engine.run(work, row_engine.group(self._tasks(self._plan.files.take(rows))))
 
         return find_min_max(wanted, self._plan, listed, read, row_engine.width)
+
+    def _sketches(self, columns: Sequence[int], engine: EngineName | None) -> dict[int, ThetaSketch]:
+        """Return sketches of the values of columns, by field id."""
+        self._note(columns)
+        work = SketchColumns(self._readable, tuple(columns))
+        with self._held():
+            row_engine = self._engine(self._plan.files, engine)
+            found = row_engine.run(work, row_engine.group(self._tasks(self._plan.files)))
+            return merge_sketches(found, columns)
 
     def _engine(self, files: PlannedFiles, asked: EngineName | None) -> RowEngine:
         choice = EngineChoice(self._sessions, asked)

@@ -3,22 +3,28 @@
 Raises NoSuchSnapshot, InvalidInput, StorageError, CommitConflict, CommitStateUnknown.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from icefield.arguments import check_arguments
-from icefield.codec.json.statistics import decode_statistics
-from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
-from icefield.dml.statistics import measured_columns, write_partition_statistics, write_statistics
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, NoSuchSnapshot
-from icefield.expr.parse.ast import Predicate
-from icefield.model.snapshot import Snapshot
-from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
-from icefield.plan.versions import AsOf, resolve_version
 from icefield.table.history import TableHistory
-from icefield.table.inspection import TableInspection
-from icefield.table.scan import TableScan
+
+with deferred_imports(__name__):
+    from icefield.codec.json.statistics import decode_statistics
+    from icefield.commit.actions.statistics import RemoveStatisticsFiles, SetStatisticsFile
+    from icefield.dml.statistics import measured_columns, write_partition_statistics, write_statistics
+    from icefield.engine.choose import EngineName
+    from icefield.expr.parse.ast import Predicate
+    from icefield.model.snapshot import Snapshot
+    from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
+    from icefield.plan.versions import AsOf, resolve_version
+    from icefield.table.inspection import TableInspection
+    from icefield.table.scan import TableScan
 
 
 @check_arguments
@@ -47,21 +53,27 @@ class TableStatistics(TableHistory, ABC):
         return [decode_statistics(entry) for entry in self.metadata.statistics]
 
     def compute_statistics(
-        self, columns: Sequence[str] | None = None, *, snapshot_id: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot_id: int | None = None,
+        engine: EngineName | None = None,
     ) -> StatisticsFile:
         """Count about how many distinct values columns have, and set the statistics file of a snapshot.
 
-        All rows of these columns are read, in this process.
+        All rows of these columns are read, by tasks that return a sketch of the values of each column.
 
         Args:
             columns: Columns with single values, also inside structs. By default all that are not.
             snapshot_id: The snapshot. By default the newest.
+            engine: `local` or `spark`. By default the engine of `Lake.use`, else Spark if much data must be read and a
+                Spark session is active.
         """
         snapshot = self._snapshot_to_measure(snapshot_id)
         schema = resolve_version(self._load(), snapshot.snapshot_id).schema
         chosen = measured_columns(schema, columns)
-        rows = self.scan(select=[schema.name_of(i) for i in chosen], as_of=snapshot.snapshot_id).to_arrow()
-        return write_statistics(self._head, snapshot, schema, rows, chosen)
+        sketches = self.scan(as_of=snapshot.snapshot_id)._sketches(chosen, engine)  # noqa: SLF001 - not for users
+        return write_statistics(self._head, snapshot, sketches)
 
     def compute_partition_statistics(self, *, snapshot_id: int | None = None) -> PartitionStatisticsFile:
         """Count the rows, files and deletes of each partition, and set the partition statistics file of a snapshot.

@@ -4,63 +4,68 @@ A handle follows the table: every verb works on the newest version. What a scan 
 Raises NoSuchTable, SchemaMismatch, InvalidFilter, ConcurrentChange, CommitConflict, CommitStateUnknown, CorruptFile.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 from icefield.arguments import check_arguments
-from icefield.commit.actions.evolve import EvolveTable, UpgradeTable
-from icefield.commit.actions.location import ChangeLocation
-from icefield.commit.actions.properties import ChangeProperties
-from icefield.commit.actions.replace import ReplaceTable
-from icefield.commit.actions.rewrite_manifests import RewriteManifests
-from icefield.commit.validate.idempotency_key import IdempotencyKey
-from icefield.compaction.compact import Compaction, OnProgress
 from icefield.compaction.options import BIN_PACK, CLUSTER, SORT, CompactionRequest
-from icefield.compaction.result import CompactionResult
-from icefield.dml.add_files import Files, add_files
-from icefield.dml.change import DELETE
-from icefield.dml.evolution import TableEvolution
-from icefield.dml.head import preview
-from icefield.dml.write import OVERWRITE
-from icefield.engine.choose import EngineName
+from icefield.deferred import deferred_imports
+from icefield.dml.verbs import DELETE, OVERWRITE
 from icefield.errors import InvalidInput
-from icefield.expr.parse.ast import Predicate
-from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
-from icefield.inspect.source import Inspected
-from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, Snapshot
-from icefield.plan.changes import find_snapshot_range, load_changed_files
-from icefield.plan.versions import AsOf, resolve_version
-from icefield.properties.check import check_new_properties
-from icefield.storage.location import parse_location
 from icefield.storage.store import StaysInProcess
-from icefield.table.changes import AppendScan, SnapshotChange, scan_change
-from icefield.table.definition import define_table
 from icefield.table.fsck import TableChecks
-from icefield.table.inspection import TableInspection
-from icefield.table.read_lease import ReadLease, find_committed
+from icefield.table.reading.reads import TableReads
 from icefield.table.rewrites import TableRewrites
-from icefield.table.scan import TableScan
 from icefield.table.statistics import TableStatistics
-from icefield.upkeep.adding import check_not_marked
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.commit.actions.evolve import EvolveTable, UpgradeTable
+    from icefield.commit.actions.location import ChangeLocation
+    from icefield.commit.actions.properties import ChangeProperties
+    from icefield.commit.actions.replace import ReplaceTable
+    from icefield.commit.actions.rewrite_manifests import RewriteManifests
+    from icefield.commit.validate.idempotency_key import IdempotencyKey
+    from icefield.compaction.compact import Compaction, OnProgress
+    from icefield.compaction.result import CompactionResult
+    from icefield.dml.add_files import Files, add_files
+    from icefield.dml.evolution import TableEvolution
+    from icefield.dml.head import preview
+    from icefield.engine.choose import EngineName
+    from icefield.engine.rows import given_rows
+    from icefield.expr.parse.ast import Predicate
+    from icefield.inspect.metadata_tables import OF_THE_TABLE, open_metadata_table
+    from icefield.inspect.source import Inspected
+    from icefield.model.metadata import TableMetadata
+    from icefield.plan.changes import find_snapshot_range, load_changed_files
+    from icefield.plan.versions import AsOf, resolve_version
+    from icefield.storage.location import parse_location
+    from icefield.table.changes import AppendScan, SnapshotChange, scan_change
+    from icefield.table.definition import check_properties, define_table
+    from icefield.table.inspection import TableInspection
+    from icefield.table.read_lease import ReadLease, find_committed
+    from icefield.table.scan import TableScan
+    from icefield.upkeep.adding import check_not_marked
 
 
 @check_arguments
-class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
+class Table(TableRewrites, TableChecks, TableStatistics, TableReads, StaysInProcess):
     """A handle on one table: reads, writes and changes it.
 
     `Lake.table` and `Lake.create_table` return one. Each call works on the newest version of the table; a scan stays on
     the version that it was made from.
     """
 
-    def at(self, branch: str) -> "Table":
+    def at(self, branch: str) -> Table:
         """Return a handle on a branch, which reads and writes there."""
         self._load().ref_head(branch)
-        return Table(self._head, branch)
+        return Table(self._head, branch, self._notes)
 
     def append(
         self,
@@ -74,7 +79,8 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         """Append rows. Return the new snapshot, or None if there were no rows.
 
         Args:
-            rows: A Spark DataFrame, or Arrow data: a table, batch, reader, or any object with `__arrow_c_stream__`.
+            rows: A Spark DataFrame; Arrow data: a table, batch, reader, Dataset, or any object with
+                `__arrow_c_stream__`, such as frames of pandas and Polars, and scans; or a list of dicts.
             idempotency_key: A string, or a `StreamBatch`. If a change has landed under this key, nothing is written and
                 its snapshot is returned, or None if that has expired.
             options: Write properties for this call only. They override the table's properties.
@@ -85,6 +91,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         write = self._begin(idempotency_key, options, engine)
         if (landed := write.landed) is not None:
             return landed.snapshot
+        rows = given_rows(rows, lambda: write.base.schema)
         write, rows = write.merging(rows) if merge_schema else (write, rows)
         return self._kept_up(write.append(rows))
 
@@ -116,6 +123,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         """
         if files is not None and where is not None:
             raise InvalidInput("an overwrite goes by a filter or by files, not by both")
+        rows = given_rows(rows, lambda: self.schema)
 
         def run() -> Snapshot | None:
             write = self._begin(idempotency_key, options, engine)
@@ -140,6 +148,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
 
         The parameters are those of `append`.
         """
+        rows = given_rows(rows, lambda: self.schema)
 
         def run() -> Snapshot | None:
             write = self._begin(idempotency_key, options, engine)
@@ -360,10 +369,6 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         if self._load().format_version != format_version:
             self._head.commit([UpgradeTable(format_version)])
 
-    def count(self, *, engine: EngineName | None = None) -> int:
-        """Count all rows, from metadata where that is possible."""
-        return self.scan().count(engine=engine)
-
     def set_location(self, location: str) -> None:
         """Set the location for new files. Existing files stay where they are."""
         place = str(parse_location(location)).rstrip("/")
@@ -376,7 +381,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, StaysInProcess):
         Warn about properties that have no effect here. Refuse keys that look misspelled, and properties that ask for
         something that Icefield does not do.
         """
-        check_new_properties(updates, stacklevel=4)
+        check_properties(updates, self._load().schema, stacklevel=5)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
 
     def _protect(

@@ -12,31 +12,36 @@ transaction also fails if rows that it read, of any table, have changed since.
 Raises ConcurrentChange, CommitConflict, CommitStateUnknown, NoSuchTable.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.commit.action import Action, WriteContext
-from icefield.commit.attempt import begin_attempt
 from icefield.commit.loop import NO_FILES, Committer, OwnFiles, TableCommit, propose_all
-from icefield.commit.open_write import OpenWrite, needs_lease
-from icefield.commit.operations.choose import operations_of
-from icefield.commit.operations.tables import TableVersion
-from icefield.commit.validate.references import remove_quietly, remove_unreferenced
-from icefield.commit.validate.transaction_reads import Reads, RowsRead
-from icefield.engine.rows import SessionChoice
+from icefield.deferred import deferred_imports
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchTable
-from icefield.expr.parse.ast import Predicate
-from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName, parse_table_name
-from icefield.model.snapshot import Snapshot
-from icefield.plan.versions import AsOf
 from icefield.properties.table import SERIALIZABLE, SNAPSHOT
 from icefield.storage.store import StaysInProcess
-from icefield.table.table import Table
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.action import Action, WriteContext
+    from icefield.commit.attempt import begin_attempt
+    from icefield.commit.open_write import OpenWrite, needs_lease
+    from icefield.commit.operations.choose import operations_of
+    from icefield.commit.operations.tables import TableVersion
+    from icefield.commit.validate.references import remove_quietly, remove_unreferenced
+    from icefield.commit.validate.transaction_reads import Reads, RowsRead
+    from icefield.engine.rows import SessionChoice
+    from icefield.expr.parse.ast import Predicate
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.names import TableName, parse_table_name
+    from icefield.model.snapshot import Snapshot
+    from icefield.plan.versions import AsOf
+    from icefield.table.table import Table
 
 
 @check_arguments
@@ -73,8 +78,11 @@ class Transaction(StaysInProcess):
         return self.table(name).scan(where, select, as_of).to_spark()
 
     def pin(self, names: Iterable[str]) -> None:
-        """Fix the versions of several tables at one moment, before they are opened."""
-        self._pin([parse_table_name(name) for name in names])
+        """Fix the versions of several tables at one moment; those that are open already stay as they are."""
+        self._check_open()
+        new = [table for table in map(parse_table_name, names) if table not in self._heads]
+        if new:
+            self._pin(new)
 
     def __enter__(self) -> Self:
         self._check_open()
@@ -103,7 +111,7 @@ class Transaction(StaysInProcess):
             for head in self._heads.values():
                 head.close()
 
-    def _head(self, table: TableName) -> "_StagedHead":
+    def _head(self, table: TableName) -> _StagedHead:
         if table not in self._heads:
             self._pin([table])
         head = self._heads[table]
@@ -133,7 +141,7 @@ class Transaction(StaysInProcess):
             if table not in self._heads:
                 self._heads[table] = _StagedHead(table, found[table], self._backend, self._head)
 
-    def _load(self, tables: Sequence[TableName]) -> "dict[TableName, _Pinned]":
+    def _load(self, tables: Sequence[TableName]) -> dict[TableName, _Pinned]:
         """Load tables, and those that are open already, at one moment, and protect what is new from a collector."""
         load_all = operations_of(self._backend).load_all
         known = {name: head.base for name, head in self._heads.items()}
@@ -208,7 +216,7 @@ class _StagedHead:
     """A table as a transaction sees it: fixed, except for the transaction's own changes."""
 
     def __init__(
-        self, name: TableName, pinned: _Pinned, backend: Backend, beside: "Callable[[TableName], _StagedHead]"
+        self, name: TableName, pinned: _Pinned, backend: Backend, beside: Callable[[TableName], _StagedHead]
     ) -> None:
         self.backend = backend
         self.beside = beside
@@ -235,8 +243,9 @@ class _StagedHead:
     def committed(self, loaded: TableMetadata) -> TableMetadata:
         return self.base.metadata
 
-    def note_read(self, read: RowsRead) -> None:
-        self.reads.note(read)
+    def note_read(self, find: Callable[[], RowsRead | None]) -> None:
+        if (read := find()) is not None:
+            self.reads.note(read)
 
     def commit(self, actions: Sequence[Action], own: OwnFiles = NO_FILES) -> TableMetadata:
         try:

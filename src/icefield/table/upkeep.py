@@ -4,23 +4,29 @@ Files are deleted in two steps. Expiry and the search for orphan files mark file
 period is over and no lease holds them. Raises InvalidInput, CatalogError, StorageError; then nothing more is deleted.
 """
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Iterable
 
 from icefield.arguments import check_arguments
-from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
-from icefield.commit.relocate import Progress
-from icefield.dml.head import LiveHead
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.model.snapshot import Snapshot
-from icefield.plan.versions import parse_moment, to_millis
-from icefield.policy.inline import compact_inline
 from icefield.table.history import TableHistory
-from icefield.upkeep.expire import expire_snapshots
-from icefield.upkeep.leases import HeldLease, list_leases
-from icefield.upkeep.orphans import MOST_LOCATIONS, remove_orphans
-from icefield.upkeep.result import ExpiryResult, OrphanResult, SweepResult
-from icefield.upkeep.sweep import silent, sweep
+from icefield.upkeep.result import MOST_LOCATIONS, silent
+
+with deferred_imports(__name__):
+    from icefield.commit.actions.expire import ExpireSnapshots, RemoveTheseSnapshots
+    from icefield.commit.relocate import Progress
+    from icefield.dml.head import LiveHead
+    from icefield.model.snapshot import Snapshot
+    from icefield.plan.versions import parse_moment, to_millis
+    from icefield.policy.inline import compact_inline
+    from icefield.upkeep.expire import expire_snapshots
+    from icefield.upkeep.leases import HeldLease, list_leases
+    from icefield.upkeep.orphans import remove_orphans
+    from icefield.upkeep.result import ExpiryResult, OrphanResult, SweepResult
+    from icefield.upkeep.sweep import sweep
 
 
 @check_arguments

@@ -10,15 +10,17 @@ ids, and a struct becomes a struct column.
 Raises SchemaMismatch for an Arrow type that the format does not have.
 """
 
+from __future__ import annotations
+
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from icefield.deferred import deferred_imports
 from icefield.errors import SchemaMismatch
 from icefield.types.datatypes import (
     BinaryType,
@@ -50,7 +52,11 @@ from icefield.types.datatypes import (
     Value,
     VariantType,
 )
-from icefield.types.schema import Schema, assign_fresh_ids
+
+with deferred_imports(__name__):
+    import numpy as np
+
+    from icefield.types.schema import Schema, assign_fresh_ids
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 DOC_KEY = b"doc"

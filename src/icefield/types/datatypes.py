@@ -65,77 +65,62 @@ class PrimitiveType:
         return self.word
 
 
-@dataclass(frozen=True)
 class BooleanType(PrimitiveType):
     word: ClassVar[str] = "boolean"
 
 
-@dataclass(frozen=True)
 class IntegerType(PrimitiveType):
     word: ClassVar[str] = "int"
 
 
-@dataclass(frozen=True)
 class LongType(PrimitiveType):
     word: ClassVar[str] = "long"
 
 
-@dataclass(frozen=True)
 class FloatType(PrimitiveType):
     word: ClassVar[str] = "float"
 
 
-@dataclass(frozen=True)
 class DoubleType(PrimitiveType):
     word: ClassVar[str] = "double"
 
 
-@dataclass(frozen=True)
 class DateType(PrimitiveType):
     word: ClassVar[str] = "date"
 
 
-@dataclass(frozen=True)
 class TimeType(PrimitiveType):
     word: ClassVar[str] = "time"
 
 
-@dataclass(frozen=True)
 class TimestampType(PrimitiveType):
     word: ClassVar[str] = "timestamp"
 
 
-@dataclass(frozen=True)
 class TimestamptzType(PrimitiveType):
     word: ClassVar[str] = "timestamptz"
 
 
-@dataclass(frozen=True)
 class TimestampNsType(PrimitiveType):
     word: ClassVar[str] = "timestamp_ns"
 
 
-@dataclass(frozen=True)
 class TimestamptzNsType(PrimitiveType):
     word: ClassVar[str] = "timestamptz_ns"
 
 
-@dataclass(frozen=True)
 class StringType(PrimitiveType):
     word: ClassVar[str] = "string"
 
 
-@dataclass(frozen=True)
 class UUIDType(PrimitiveType):
     word: ClassVar[str] = "uuid"
 
 
-@dataclass(frozen=True)
 class BinaryType(PrimitiveType):
     word: ClassVar[str] = "binary"
 
 
-@dataclass(frozen=True)
 class UnknownType(PrimitiveType):
     """The type of a column that has only nulls."""
 

@@ -5,9 +5,12 @@ never used, a renamed or moved one keeps its id, so a value in an old file never
 written for. An invalid step raises InvalidInput with the rule that it breaks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
 from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY
 from icefield.types.datatypes import (
@@ -30,9 +33,11 @@ from icefield.types.datatypes import (
     children,
     with_children,
 )
-from icefield.types.schema import Schema, renumber
 from icefield.types.transforms import Day, Month, Transform, Void, Year
-from icefield.types.values.json import encode_json_value
+
+with deferred_imports(__name__):
+    from icefield.types.schema import Schema, renumber
+    from icefield.types.values.json import encode_json_value
 
 Fields = tuple[NestedField, ...]
 

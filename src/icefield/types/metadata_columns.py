@@ -36,7 +36,12 @@ _IDS = frozenset({PARTITION_ID, *(f.field_id for f in SELECTABLE)})
 
 def is_metadata_column(field_id: int) -> bool:
     """Return whether a field is a metadata column, or a field of `_partition`."""
-    return field_id in _IDS or _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
+    return field_id in _IDS or is_partition_field(field_id)
+
+
+def is_partition_field(field_id: int) -> bool:
+    """Return whether a field is one of `_partition`."""
+    return _FIRST_OF_PARTITION <= field_id <= _LAST_OF_PARTITION
 
 
 @lru_cache(maxsize=64)  # every scan needs it, and a table has few schemas
@@ -48,8 +53,13 @@ def with_metadata_columns(schema: Schema, partition: tuple[NestedField, ...] = (
 
 
 def _partition_column(partition: Sequence[NestedField]) -> Iterable[NestedField]:
-    fields = (replace(f, field_id=_FIRST_OF_PARTITION + at) for at, f in enumerate(partition))
+    fields = (replace(f, field_id=partition_field_id(at)) for at, f in enumerate(partition))
     return [NestedField(PARTITION_ID, "_partition", StructType(tuple(fields)), required=True)] if partition else []
+
+
+def partition_field_id(at: int) -> int:
+    """Return the id that the field at an index of `_partition` has in schemas."""
+    return _FIRST_OF_PARTITION + at
 
 
 def with_free_names(schema: Schema, columns: tuple[NestedField, ...]) -> tuple[Schema, tuple[str, ...]]:

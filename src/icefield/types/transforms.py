@@ -5,17 +5,15 @@ metadata (`bucket[16]`); an unknown transform is kept as Unknown, so that its ta
 Raises InvalidInput for a transform that cannot be applied to its source type.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, Unsupported
-from icefield.types.arrow import arrow_array, physical_array, python_values
 from icefield.types.calendar import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
 from icefield.types.datatypes import (
     MAX_DIGITS,
@@ -36,8 +34,15 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
-from icefield.types.murmur3 import hash_bytes, hash_longs
-from icefield.types.values.binary import encode_unscaled, scaled, unscaled
+
+with deferred_imports(__name__):
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from icefield.types.arrow import arrow_array, physical_array, python_values
+    from icefield.types.murmur3 import hash_bytes, hash_longs
+    from icefield.types.values.binary import encode_unscaled, scaled, unscaled
 
 NANO_TIMESTAMPS = (TimestampNsType, TimestamptzNsType)
 TIMESTAMPS = (TimestampType, TimestamptzType, *NANO_TIMESTAMPS)

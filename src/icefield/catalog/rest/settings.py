@@ -2,12 +2,16 @@
 
     token                    a bearer token
     credential               client-id:secret, to be exchanged for OAuth2 tokens
-    oauth2-server-uri        the token endpoint; `scope`, `audience`, `resource` are sent to it
+    oauth2-server-uri        the token endpoint
+    scope                    what the token is for, as the token endpoint takes it
+    audience                 who the token is for, as the token endpoint takes it
+    resource                 which resource the token is for, as the token endpoint takes it
     header.<name>            a header of every request
     prefix                   the prefix of every path; usually given by the server
+    view-endpoints-supported   `true`: the server has views, though it does not list its endpoints
     rest-page-size           how many names to request at a time
-    rest-timeout-seconds     how long a request may take, from connecting to the last byte of the response
-    rest-max-answer-bytes    how large the metadata of a table or a view may be
+    rest-timeout-seconds     how long a request may take, from connecting to the last byte of the response (60)
+    rest-max-answer-bytes    how large the metadata of a table or a view may be (256 MiB)
     rest-trusted-origins     servers, such as https://other.example, that the catalog may redirect credentials to
     rest-metrics-reporting-enabled   `false`: do not report commits to the server
 

@@ -67,6 +67,11 @@ class Choice:
     engine: Engine
     description: str
 
+    @property
+    def is_compiled(self) -> bool:
+        """Return whether the kernels run in C."""
+        return isinstance(self.engine, CompiledEngine)
+
 
 def current_engine() -> Engine:
     """Return the engine of this process."""

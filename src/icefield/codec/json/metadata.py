@@ -6,25 +6,16 @@ unknown keys survive a round trip. The cost of a commit depends on its change, n
 Raises CorruptFile for bytes that are not table metadata, Unsupported for an unsupported format version.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from icefield.codec.json.decoders import ENCODER, INT, LONG, OBJECTS, RAW, RAW_LIST, TEXT, UUID
-from icefield.codec.json.keys import KeyTaker, inflate_json
-from icefield.codec.json.metadata_v1 import as_v2
-from icefield.codec.json.schema import (
-    decode_schema,
-    decode_sort_order,
-    decode_spec,
-    encode_schema,
-    encode_sort_order,
-    encode_spec,
-    encode_spec_fields,
-)
 from icefield.codec.json.snapshots import Int, Long, NaturalLong, StoredSnapshot, encode_snapshot
-from icefield.codec.json.statistics import decode_entries, encode_entries
+from icefield.deferred import deferred_imports
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.model.metadata import ROW_LINEAGE_VERSION, TableMetadata, check_format_version
 from icefield.model.snapshot import (
@@ -35,7 +26,21 @@ from icefield.model.snapshot import (
     SnapshotRef,
     Snapshots,
 )
-from icefield.types.unknown_keys import find_unknown_keys
+
+with deferred_imports(__name__):
+    from icefield.codec.json.keys import KeyTaker, inflate_json
+    from icefield.codec.json.metadata_v1 import as_v2
+    from icefield.codec.json.schema import (
+        decode_schema,
+        decode_sort_order,
+        decode_spec,
+        encode_schema,
+        encode_sort_order,
+        encode_spec,
+        encode_spec_fields,
+    )
+    from icefield.codec.json.statistics import decode_entries, encode_entries
+    from icefield.types.unknown_keys import find_unknown_keys
 
 NO_SNAPSHOT = -1
 

@@ -7,17 +7,22 @@ Decoders take parsed JSON and raise ValueError, TypeError, KeyError or InvalidIn
 has the file's location, turns that into CorruptFile.
 """
 
+from __future__ import annotations
+
 from typing import Any, Protocol
 
-from icefield.codec.json.keys import Json
-from icefield.model.partition import PartitionField, PartitionSpec
-from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
+from icefield.deferred import deferred_imports
 from icefield.types.datatypes import Default, ListType, MapType, NestedField, StructType, Type
 from icefield.types.schema import MAX_DEPTH, Schema
-from icefield.types.text import parse_stored_type
-from icefield.types.transforms import Transform, Unknown, parse_transform
-from icefield.types.unknown_keys import UnknownKeys, find_unknown_keys
-from icefield.types.values.json import decode_json_value, encode_json_value
+
+with deferred_imports(__name__):
+    from icefield.codec.json.keys import Json
+    from icefield.model.partition import PartitionField, PartitionSpec
+    from icefield.model.sort_order import Direction, NullOrder, SortField, SortOrder
+    from icefield.types.text import parse_stored_type
+    from icefield.types.transforms import Transform, Unknown, parse_transform
+    from icefield.types.unknown_keys import UnknownKeys, find_unknown_keys
+    from icefield.types.values.json import decode_json_value, encode_json_value
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 

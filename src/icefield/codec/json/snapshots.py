@@ -5,13 +5,18 @@ other writers survive, and the cost of a commit does not grow with the history.
 Raises CorruptFile from `StoredSnapshot.load`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
+from icefield.deferred import deferred_imports
 from icefield.errors import CorruptFile
-from icefield.model.snapshot import Snapshot, SnapshotEntry, Snapshots
+
+with deferred_imports(__name__):
+    from icefield.model.snapshot import Snapshot, SnapshotEntry, Snapshots
 
 Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]

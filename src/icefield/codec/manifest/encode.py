@@ -28,7 +28,7 @@ from icefield.codec.manifest.schema import (
     partition_column,
 )
 from icefield.errors import InvalidInput
-from icefield.model.metadata import FORMAT_VERSIONS
+from icefield.properties.format_versions import FORMAT_VERSIONS
 from icefield.types.datatypes import NestedField
 
 # The value that Iceberg Java writes for v1's block_size_in_bytes, which no reader uses.

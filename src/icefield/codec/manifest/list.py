@@ -44,7 +44,8 @@ from icefield.codec.manifest.list_schema import (
 )
 from icefield.codec.manifest.rows import Manifests
 from icefield.errors import CorruptFile, InvalidInput
-from icefield.model.metadata import FORMAT_VERSIONS, ROW_LINEAGE_VERSION
+from icefield.model.metadata import ROW_LINEAGE_VERSION
+from icefield.properties.format_versions import FORMAT_VERSIONS
 
 _SNAPSHOT_KEY = "snapshot-id"
 _NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")

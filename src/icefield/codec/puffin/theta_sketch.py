@@ -56,10 +56,15 @@ class ThetaSketch:
 
     def with_hashes(self, hashes: UInt64s) -> "ThetaSketch":
         """Add hashes."""
-        new = hashes[(hashes > 0) & (hashes < np.uint64(self.theta))]
-        known = np.unique(np.concatenate([self.hashes, new]))
+        return self.merged(ThetaSketch(hashes[hashes > 0]))
+
+    def merged(self, other: "ThetaSketch") -> "ThetaSketch":
+        """Return a sketch of the values of both; below the smaller theta, both keep every hash."""
+        theta = min(self.theta, other.theta)
+        known = np.unique(np.concatenate([self.hashes, other.hashes]))
+        known = known[known < np.uint64(theta)]
         if len(known) <= MOST_HASHES:
-            return ThetaSketch(known, self.theta)
+            return ThetaSketch(known, theta)
         return ThetaSketch(known[:MOST_HASHES], int(known[MOST_HASHES]))
 
     @property

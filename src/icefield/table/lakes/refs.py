@@ -3,25 +3,33 @@
 Raises AlreadyExists, NoSuchSnapshot, NoSuchTable, ConcurrentChange, Unsupported.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import UUID
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.history.lake_refs import check_swaps_many, create_refs, drop_refs, tables_with
-from icefield.model.names import parse_table_name
-from icefield.model.snapshot import MAIN, RefKind
+from icefield.deferred import deferred_imports
+from icefield.errors import NoSuchSnapshot
+from icefield.model.snapshot import MAIN, RefKind, note_keys
 from icefield.storage.store import StaysInProcess
-from icefield.table.table import Table
-from icefield.table.transaction import Transaction
+from icefield.table.lakes.notes import LakeNotes
+
+with deferred_imports(__name__):
+    from icefield.commit.replay.rows import parse_side
+    from icefield.history.lake_refs import check_swaps_many, check_tables, create_refs, drop_refs, tables_with
+    from icefield.history.replay import Replay
+    from icefield.model.names import parse_table_name
+    from icefield.table.history import OnCollision
+    from icefield.table.table import Table
+    from icefield.table.transaction import Transaction
 
 
 @check_arguments
-class LakeRefs(ABC):
+class LakeRefs(LakeNotes, ABC):
     """The part of a lake that deals with branches and tags of many tables."""
-
-    backend: Backend
 
     @abstractmethod
     def tables(self, namespace: str | None = None) -> list[str]:
@@ -35,7 +43,7 @@ class LakeRefs(ABC):
     def transaction(self, *, isolation: str = ...) -> Transaction:
         """Begin a transaction."""
 
-    def tag(self, name: str, *, tables: Sequence[str] | None = None, **retention: int) -> "LakeVersion":
+    def tag(self, name: str, *, tables: Sequence[str] | None = None, **retention: int) -> LakeVersion:
         """Tag one consistent state of the tables, in one swap; tables without snapshots are left out.
 
         Args:
@@ -45,7 +53,7 @@ class LakeRefs(ABC):
         """
         return self._create_refs(name, RefKind.TAG, tables, retention)
 
-    def branch(self, name: str, *, tables: Sequence[str] | None = None, **retention: int) -> "LakeVersion":
+    def branch(self, name: str, *, tables: Sequence[str] | None = None, **retention: int) -> LakeVersion:
         """Create a branch of the tables at one moment, in one swap. No data is copied.
 
         Args:
@@ -55,32 +63,38 @@ class LakeRefs(ABC):
         """
         return self._create_refs(name, RefKind.BRANCH, tables, retention)
 
-    def at(self, name: str) -> "LakeVersion":
+    def at(self, name: str) -> LakeVersion:
         """Open the tables that have a branch or tag, at it."""
-        found = tables_with(self.backend, [parse_table_name(each) for each in self.tables()], name)
-        return LakeVersion(self, name, [str(table) for table in found])
+        found = _tables_with(self, name)
+        if not found:
+            raise NoSuchSnapshot(f"no table of the lake has a branch or tag {name!r}")
+        return LakeVersion(self, name, found.values())
 
     def _create_refs(
         self, name: str, kind: RefKind, tables: Sequence[str] | None, retention: dict[str, int]
-    ) -> "LakeVersion":
+    ) -> LakeVersion:
         check_swaps_many(self.backend, f"create {kind} {name!r} of several tables")
         names = [parse_table_name(each) for each in (self.tables() if tables is None else tables)]
-        made = create_refs(self.backend, names, name, kind, retention)
-        return LakeVersion(self, name, [str(table) for table in made])
+        if tables is not None:
+            check_tables(self.backend, names)
+        return LakeVersion(self, name, create_refs(self.backend, names, name, kind, retention).values())
 
 
 @check_arguments
 class LakeVersion(StaysInProcess):
-    """The tables of a lake at a branch or tag; `Lake.at`, `Lake.tag` and `Lake.branch` return one."""
+    """The tables of a lake at a branch or tag; `Lake.at`, `Lake.tag` and `Lake.branch` return one.
 
-    def __init__(self, lake: LakeRefs, name: str, tables: Sequence[str]) -> None:
+    Tables that were renamed since belong to it under their new names, and those that were dropped do not any more.
+    """
+
+    def __init__(self, lake: LakeRefs, name: str, tables: Iterable[UUID]) -> None:
         self._lake = lake
-        self._tables = list(tables)
+        self._uuids = frozenset(tables)
         self.name = name
 
     def tables(self) -> list[str]:
-        """List the tables that have the branch or tag."""
-        return list(self._tables)
+        """List the tables that have the branch or tag now."""
+        return [name for name, table_uuid in _tables_with(self._lake, self.name).items() if table_uuid in self._uuids]
 
     def table(self, name: str) -> Table:
         """Open a table at the branch or tag."""
@@ -90,26 +104,56 @@ class LakeVersion(StaysInProcess):
         """Return rows of a table as a Spark DataFrame: `table(name).scan(...).to_spark()`."""
         return self.table(name).scan(**scanned).to_spark()
 
-    def publish(self, to: str = MAIN) -> list[str]:
+    def publish(
+        self,
+        to: str = MAIN,
+        *,
+        dry_run: bool = False,
+        message: str | None = None,
+        on_collision: OnCollision | None = None,
+    ) -> list[str]:
         """Publish the branch of all tables to another one, in one swap, and return the tables that changed.
 
-        The rules are those of `Table.publish`, with the checks of each table. If one table collides, none is published.
+        The rules are those of `Table.publish`, with the checks of each table. Queries among the checks read all tables
+        at the branch. If one table collides or breaks a check, none is published.
+
+        Args:
+            to: The branch to publish to.
+            dry_run: Return the tables that would change, and change nothing.
+            message: Why, for the summaries of the new snapshots.
+            on_collision: As for `Table.publish`.
         """
         check_swaps_many(self._lake.backend, f"publish {self.name!r} of several tables")
-        changed = []
+        prefers, notes, changed = parse_side(on_collision), note_keys(message=message), []
+        tables = self._existing()
         with self._lake.transaction() as transaction:
-            transaction.pin(self._tables)
-            for name in self._tables:
-                table = transaction.table(name).at(to) if to != MAIN else transaction.table(name)
-                before = table.metadata.refs.get(to)
-                table.publish(self.name)
-                changed += [name] if table.metadata.refs.get(to) != before else []
+            transaction.pin(tables)
+            opened = {name: transaction.table(name) for name in tables}
+            heads = {table.commit_head.name: table.commit_head for table in opened.values()}
+            checked = {name: table.check_branch(self.name, beside=heads) for name, table in opened.items()}
+            for name, table in opened.items():
+                # The metadata of the head does not count as a read of rows: those that others add do not collide.
+                before = table.commit_head.load().metadata.ref_head(to)
+                made = Replay(table.commit_head, to, dry_run, notes, prefers).publish(self.name, checked[name])
+                changed += [name] if made is not None and made != before else []
         return changed
 
     def drop(self) -> None:
         """Drop the branch or tag of all tables, in one swap."""
         check_swaps_many(self._lake.backend, f"drop {self.name!r} of several tables")
-        drop_refs(self._lake.backend, [parse_table_name(name) for name in self._tables], self.name)
+        drop_refs(self._lake.backend, [parse_table_name(name) for name in self._existing()], self.name)
+
+    def _existing(self) -> list[str]:
+        found = self.tables()
+        if not found:
+            raise NoSuchSnapshot(f"no table has the branch or tag {self.name!r} any more")
+        return found
 
     def __repr__(self) -> str:
-        return f"LakeVersion({self.name!r}, {len(self._tables)} tables)"
+        return f"LakeVersion({self.name!r}, {len(self._uuids)} tables)"
+
+
+def _tables_with(lake: LakeRefs, name: str) -> dict[str, UUID]:
+    """Return the tables that have a branch or tag now, with their UUIDs."""
+    found = tables_with(lake.backend, [parse_table_name(each) for each in lake.tables()], name)
+    return {str(table): table_uuid for table, table_uuid in found.items()}

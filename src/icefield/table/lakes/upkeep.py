@@ -1,24 +1,31 @@
 """Runs of upkeep over the tables of a lake, by their policies. Raises InvalidInput, NoSuchTable, CatalogError."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from icefield.arguments import check_arguments
-from icefield.backend import Backend
-from icefield.commit.relocate import MovedLake
-from icefield.dml.head import LiveHead
-from icefield.engine.choose import EngineName, check_engine
-from icefield.engine.rows import SessionChoice
-from icefield.model.names import TableName, parse_namespace, parse_table_name
-from icefield.policy.budget import Budget
-from icefield.policy.result import UpkeepResult
-from icefield.policy.run import OnProgress, UpkeepRun
-from icefield.policy.settings import Policies, check_namespace_properties
+from icefield.deferred import deferred_imports
+from icefield.errors import NoSuchTable
+
+with deferred_imports(__name__):
+    from icefield.backend import Backend
+    from icefield.commit.relocate import MovedLake
+    from icefield.dml.head import LiveHead
+    from icefield.engine.choose import EngineName, check_engine
+    from icefield.engine.rows import SessionChoice
+    from icefield.model.names import TableName, parse_table_name
+    from icefield.policy.budget import Budget
+    from icefield.policy.result import UpkeepResult
+    from icefield.policy.run import OnProgress, UpkeepRun
+    from icefield.policy.settings import Policies
+    from icefield.upkeep.leases import HeldLease, list_leases
 
 
 @check_arguments
 class LakeUpkeep(ABC):
-    """The part of a lake that keeps its tables in order, and the properties of namespaces, which may say how."""
+    """The part of a lake that keeps its tables in order."""
 
     backend: Backend
     warehouse: str
@@ -56,10 +63,7 @@ class LakeUpkeep(ABC):
             on_progress: Called with an `UpkeepProgress` before each table is measured, and before each step.
             engine: As in `Table.delete`.
         """
-        if tables is None:
-            names = [parse_table_name(name) for name in self.tables()]
-        else:
-            names = [self._known(name) for name in dict.fromkeys(tables)]
+        names = self._names_of(tables)
         chosen = None if engine is None else check_engine(engine)
         run = UpkeepRun(
             names,
@@ -72,17 +76,25 @@ class LakeUpkeep(ABC):
         )
         return run.plan() if dry_run else run.run()
 
-    def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace. Its properties `icefield.upkeep.*` are defaults for its tables."""
-        check_namespace_properties(properties or {})
-        self.backend.catalog.create_namespace(parse_namespace(name), properties)
+    def leases(self, tables: Sequence[str] | None = None) -> list[HeldLease]:
+        """List who reads or writes tables for long, and what that holds back.
 
-    def update_namespace_properties(
-        self, name: str, updates: Mapping[str, str] | None = None, *, removals: Iterable[str] = ()
-    ) -> None:
-        """Set and remove properties of a namespace, in one step. Those of upkeep are defaults for its tables."""
-        check_namespace_properties(updates or {})
-        self.backend.catalog.update_namespace_properties(parse_namespace(name), removals, dict(updates or {}))
+        Args:
+            tables: The tables. By default all.
+        """
+        found: list[HeldLease] = []
+        for name in self._names_of(tables):
+            try:
+                found += list_leases(self._head_of(name))
+            except NoSuchTable:  # else it was dropped since the tables were listed
+                if tables is not None:
+                    raise
+        return found
+
+    def _names_of(self, tables: Sequence[str] | None) -> list[TableName]:
+        if tables is None:
+            return [parse_table_name(name) for name in self.tables()]
+        return [self._known(name) for name in dict.fromkeys(tables)]
 
     def _head_of(self, name: TableName) -> LiveHead:
         head = LiveHead(self.backend, name)

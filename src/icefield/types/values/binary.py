@@ -7,6 +7,8 @@ values.
 Decoding raises ValueError; the caller, which has the file's location, turns it into CorruptFile.
 """
 
+from __future__ import annotations
+
 import struct
 import uuid
 from collections.abc import Callable

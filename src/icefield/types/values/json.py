@@ -6,6 +6,8 @@ null, are refused when encoding and decoding.
 Raises ValueError for invalid values, in both directions.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import struct
@@ -14,8 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
+from icefield.deferred import deferred_imports
 from icefield.types.calendar import (
     MICROS_PER_DAY,
     NANOS_PER_DAY,
@@ -48,7 +49,11 @@ from icefield.types.datatypes import (
     Type,
     UUIDType,
 )
-from icefield.types.values.binary import scaled, unscaled
+
+with deferred_imports(__name__):
+    import numpy as np
+
+    from icefield.types.values.binary import scaled, unscaled
 
 _FLOAT = struct.Struct("<f")
 _DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"

@@ -1,10 +1,10 @@
 """Convert Python values and strings of users to in-memory values."""
 
+from __future__ import annotations
+
 import uuid
 
-import pyarrow as pa
-
-from icefield.types.arrow import arrow_type, python_values
+from icefield.deferred import deferred_imports
 from icefield.types.datatypes import (
     EMPTY_STRUCT,
     Default,
@@ -16,6 +16,11 @@ from icefield.types.datatypes import (
     UUIDType,
     Value,
 )
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.types.arrow import arrow_type, python_values
 
 
 def python_value(given: object, kind: PrimitiveType) -> Value | None:

@@ -1,0 +1,43 @@
+"""How values show themselves in a shell and in a notebook.
+
+Names and values may come from others, so HTML is escaped.
+"""
+
+import html
+from collections.abc import Iterable, Sequence
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+class ShownAsText:
+    """A value whose `str` is for people: a shell shows it as its `repr`, and a notebook as a block of text."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as lines of text, each column as wide as its widest cell."""
+    lines = [list(header), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a titled table as HTML."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    shown = f"<b>{html.escape(title)}</b>" if title else ""
+    return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def format_bytes(count: float) -> str:
+    """Write a size with a unit."""
+    for unit in UNITS[:-1]:
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} {UNITS[-1]}"

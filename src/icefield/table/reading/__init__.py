@@ -1,0 +1,1 @@
+"""Rows in the forms of other libraries, and reads of a table without naming a scan."""
