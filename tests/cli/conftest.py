@@ -1,15 +1,17 @@
 """What the tests of the command line share: runs of it in this process, and a lake with one small table."""
 
+import io
 import json
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.test_readme import README, blocks, commands, fits, run_command
+from tests.test_readme import README, blocks, check_python, commands, completed, fits, run_again
 
 from icefield.cli.main import run
 
@@ -39,6 +41,18 @@ class Ran:
 Icefield = Callable[..., Ran]
 
 
+class Terminal(io.StringIO):
+    """Standard input with somebody who answers."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Answer the questions of the next commands."""
+    monkeypatch.setattr("sys.stdin", Terminal(text))
+
+
 @pytest.fixture
 def icefield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Icefield:
     """Run a command line in an empty directory."""
@@ -56,22 +70,28 @@ def icefield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 @pytest.fixture
-def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Run every command of a page: those of the command line alone in this process, others in a shell."""
+def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Run the commands of a page, those of icefield in this process; with `twice` its Python too, and all again."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
 
-    def printed_by(command: str) -> str:
-        if not re.fullmatch(r"icefield [^|&;<>$]*", command):
-            return run_command(command, tmp_path)
+    def run_one(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+        if not re.fullmatch(r"icefield (?:[^|&;<>$'\"]|'[^']*'|\"[^\"$]*\")*", command):
+            return completed(command, folder)
         ran = icefield(*shlex.split(command)[1:])
-        return ran.out if ran.code == 0 else ran.out + ran.err
+        return subprocess.CompletedProcess(command, ran.code, ran.out, ran.err)
 
-    def check(page: str) -> None:
-        for kind, text in blocks(README.parent / "docs" / page):
+    def check(name: str, *, twice: bool = False) -> None:
+        page, names = README.parent / "docs" / name, dict[str, object]()
+        for kind, text in blocks(page):
             for command, shown in commands(text) if kind == "console" else ():
-                printed = printed_by(command)
+                done = run_one(command, tmp_path)
+                printed = done.stdout if done.returncode == 0 else done.stdout + done.stderr
                 assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
+            if twice and kind == "python" and ">>> " in text:
+                names = check_python(text, names, name)
+        if twice:
+            run_again(page, tmp_path, names, run_one)
 
     return check
 

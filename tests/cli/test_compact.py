@@ -40,6 +40,12 @@ def test_compact_takes_a_filter_options_and_columns(icefield: Icefield, tmp_path
     assert (clustered.json["strategy"], clustered.json["files-added"]) == ("cluster", 1)
     refused = icefield("compact", "a.t", "--option", "min-input-files=1")
     assert (refused.code, "at least 2" in refused.err) == (1, True)
+    refused = icefield("compact", "a.t", "--option", "files=1")
+    assert (refused.code, "There are: commit-size-bytes, delete-ratio" in refused.err) == (1, True)
+    ordered = icefield("compact", "a.t", "--order-by", "p", "--order-by", "bucket(16, id) desc", "--json")
+    assert (ordered.code, ordered.json["strategy"]) == (0, "sort")
+    refused = icefield("compact", "a.t", "--order-by", "nothing")
+    assert (refused.code, "nothing" in refused.err) == (1, True)
     refused = icefield("compact", "a.t", "--strategy", "sort")
     assert (refused.code, "no sort order" in refused.err) == (1, True)
 

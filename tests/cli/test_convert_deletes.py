@@ -15,9 +15,17 @@ def test_equality_deletes_become_position_deletes(icefield: Icefield, tmp_path: 
         table = lake.table("a.t")
         table.append(pa.table({"id": [1, 2], "n": [0, 0]}))
         table.upsert(pa.table({"id": [2], "n": [7]}), on=["id"], mode="equality")
+        before = table.metadata_location
+        planned = icefield("convert-deletes", "a.t", "--dry-run", "--json")
+        would = icefield("convert-deletes", "a.t", "--dry-run").out
+        assert would.startswith("would replace 1 equality delete file of a.t by 1 position in 1 delete file")
+        assert lake.table("a.t").metadata_location == before
     done = icefield("convert-deletes", "a.t", "--json")
     assert done.code == 0
-    counts = {key: value for key, value in done.json.items() if key not in ("table", "snapshot-id")}
+    same = ("table", "snapshot-id", "is-dry-run")
+    counts, expected = ({key: n for key, n in each.json.items() if key not in same} for each in (done, planned))
+    assert counts == expected
+    assert (planned.json["is-dry-run"], planned.json["snapshot-id"]) == (True, None)
     assert counts == {
         "removed-equality-delete-files": 1,
         "removed-delete-files": 1,

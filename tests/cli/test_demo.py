@@ -12,8 +12,7 @@ import pytest
 from tests.cli.conftest import Icefield
 
 import icefield as package
-from icefield.cli.demo.directory import make_fresh
-from icefield.cli.demo.story import NAME
+from icefield.cli.demo.directory import ORDERS, make_fresh
 
 ROWS = 3_000
 CHAPTERS = [
@@ -41,7 +40,7 @@ def run_shown(command: str, folder: Path) -> str:
 def test_the_demo_tells_its_story_and_leaves_a_lake(icefield: Icefield, tmp_path: Path, spark: object) -> None:
     make_fresh(tmp_path / "demo lake")
     with package.connect(tmp_path / "demo lake") as lake:  # what a demo that was killed has left
-        lake.create_table(NAME, "id long").append(pa.table({"id": [1]}))
+        lake.create_table(ORDERS, "id long").append(pa.table({"id": [1]}))
     ran = icefield("demo", "--rows", str(ROWS), "--dir", "demo lake", "--json")
     assert ran.code == 0, ran.err
     story = ran.err
@@ -52,7 +51,7 @@ def test_the_demo_tells_its_story_and_leaves_a_lake(icefield: Icefield, tmp_path
     assert ran.json["explain"]["files-pruned-by-statistics"] > 0
     assert ran.json["peer"]["agrees"] is True
     with package.connect(tmp_path / "demo lake") as lake:
-        table = lake.table(NAME)
+        table = lake.table(ORDERS)
         assert table.count() == ROWS
         good, bad = (int(ran.json["repair"][key]) for key in ("good-snapshot-id", "bad-snapshot-id"))
         assert [s.snapshot_id for s in table.snapshots()][-3:-1] == [good, bad]

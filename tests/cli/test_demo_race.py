@@ -99,13 +99,13 @@ def test_processes_wait_until_they_are_let_go(task: Task) -> None:
 
 
 def test_a_writer_that_fails_is_named_with_its_reason(task: Task, capfd: pytest.CaptureFixture[str]) -> None:
-    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped: no table shop.none")
+    stopped = pytest.raises(CommitError, match="the process arrow-1 stopped: no table shop.none")
     with ArrowProcess(replace(task, table="shop.none")) as process, stopped:
         list(process.landed())
     assert capfd.readouterr().err == ""
 
 
 def test_a_writer_that_dies_is_named(task: Task) -> None:
-    stopped = pytest.raises(CommitError, match="the writer arrow-1 stopped with exit code 1")
+    stopped = pytest.raises(CommitError, match="the process arrow-1 stopped with exit code 1")
     with ArrowProcess(replace(task, slices=(("x", "y"),))) as process, stopped:  # type: ignore[arg-type]
         list(process.landed())

@@ -1,6 +1,5 @@
 """icefield fsck."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.cli.conftest import Icefield
+from tests.cli.conftest import Icefield, answer
 
 import icefield as library
 
@@ -52,7 +51,7 @@ def test_findings_are_data_and_an_exit_code(orders: Icefield, tmp_path: Path) ->
 
 
 def test_a_repair_shows_asks_and_repairs(lost_tag: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    answer(monkeypatch, "n\n")
     shown = lost_tag("fsck", "--repair", "--dry-run")
     assert (shown.code, "would repair: drop 'lost'" in shown.out) == (1, True)
     refused = lost_tag("fsck", "--repair")

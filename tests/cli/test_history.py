@@ -27,7 +27,7 @@ def test_a_branch_is_created_compared_and_published(orders: Icefield) -> None:
     assert names == {"main": (0, 0), "staging": (0, 1), "start": (0, 1)}
     assert orders("rebase", "shop.orders", "staging").code == 0
     assert orders("publish", "shop.orders", "staging", "--json").json["dry-run"] is False
-    assert orders("branch", "shop.orders", "staging", "--drop").code == 0
+    assert orders("branch", "shop.orders", "staging", "--drop", "--yes").code == 0
     both = orders("branch", "shop.orders", "x", "--drop", "--rename", "y")
     assert both.code == 1
 
@@ -70,3 +70,31 @@ def test_a_failed_check_is_reported_as_json(orders: Icefield) -> None:
     assert failed.code == 1
     assert failed.json["failures"][0]["rows"] == 1
     assert "breaks 1 of 1 check" in failed.err
+
+
+def test_the_log_says_who_and_why(orders: Icefield) -> None:
+    write(orders, 10)
+    snapshot = orders("snapshots", "shop.orders", "--json").json[-1]["snapshot-id"]
+    options = ("--author", "Ada", "--message", "too early")
+    made = orders("revert", "shop.orders", snapshot, *options, "--json").json["snapshot"]
+    assert (made["summary"]["icefield.author"], made["summary"]["icefield.message"]) == ("Ada", "too early")
+    assert "too early (Ada)" in orders("log", "shop.orders", "--graph").out
+
+
+def test_a_side_that_does_not_exist_cannot_be_preferred(orders: Icefield) -> None:
+    assert orders("branch", "shop.orders", "staging").code == 0
+    assert orders("publish", "shop.orders", "staging", "--on-collision", "ours").code == 0
+    assert orders("publish", "shop.orders", "staging", "--on-collision", "both").code == 1
+
+
+def test_the_difference_is_an_html_page_too(orders: Icefield, tmp_path: Path) -> None:
+    orders("tag", "shop.orders", "before")
+    orders("update", "shop.orders", "--set", "name='<b>&'", "--where", "id = 1", "--yes")
+    ran = orders("diff", "shop.orders", "before", "--html", "diff.html")
+    assert (ran.code, ran.out) == (0, "")
+    page = (tmp_path / "diff.html").read_text()
+    assert page.count("<tr><td>-</td>") == page.count("<tr><td>+</td>") == 1
+    assert "<td>&lt;b&gt;&amp;</td>" in page
+    assert '<td>rows</td><td class="number">1</td><td class="number">1</td>' in page
+    found = orders("diff", "shop.orders", "before", "--html", "again.html", "--json").json
+    assert found["sample"]["added"][0]["name"] == "<b>&"

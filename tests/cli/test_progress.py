@@ -5,13 +5,13 @@ import pytest
 from icefield.cli.progress import show_progress, show_wait
 
 
-def test_a_pipe_gets_one_line_per_note_with_what_is_done_so_far(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_one_line_per_note_with_its_own_count(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress("reading", 6) as steps:
         for amount, note in ((1, "a.csv"), (2, "a.csv"), (3, "b.csv")):
             steps.advance(amount, note)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.splitlines() == ["reading …", "  a.csv (1 rows)", "  b.csv (6 rows)"]
+    assert shown.err.splitlines() == ["reading …", "  a.csv (3 rows)", "  b.csv (3 rows)"]
 
 
 def test_a_terminal_gets_a_live_line_that_goes_away(

@@ -11,7 +11,10 @@ def test_a_report_of_a_table_and_of_a_lake(orders: Icefield) -> None:
     assert done.out.startswith("shop.orders: ")
     assert "to gain: nothing" in done.out
     orders("create", "shop.other", "id long")
-    assert orders("report").out.count("to gain") == 3
+    both = orders("report")
+    assert both.out.count("to gain") == 3
+    assert "measuring tables" in both.err
+    assert "checking tables" in orders("fsck").err
 
 
 def test_a_report_is_data(orders: Icefield) -> None:
@@ -19,6 +22,8 @@ def test_a_report_is_data(orders: Icefield) -> None:
     assert document["table"] == "shop.orders"
     assert document["debt"]["data-files"] == 3
     assert document["stored"]["bytes"] == sum(document[part]["bytes"] for part in ("live", "history"))
+    assert document["kept"]["bytes"] == document["history"]["bytes"] + document["waiting"]["bytes"]
+    assert document["retention"] == {"max-snapshot-age-ms": 432000000, "min-snapshots": 1, "grace-ms": 86400000}
     assert document["cost"]["stored"] >= document["cost"]["live"] > 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icefield.cli.row_files import read_row_file, row_file_schema
+from icefield.cli.files.row_files import read_row_file, row_file_schema
 from icefield.errors import InvalidInput
 from icefield.parquet.write.conform import check_arrow_schema, conform_batch
 from icefield.types.schema import Schema, assign_fresh_ids

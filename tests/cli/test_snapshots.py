@@ -2,7 +2,7 @@
 
 from tests.cli.conftest import Icefield
 
-from icefield.cli.commands.snapshots import summary_number
+from icefield.cli.snapshot_facts import summary_number
 from icefield.model.snapshot import Snapshot
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Icefield
 from tests.cli.test_main import SCRIPT, loaded_after
 
-from icefield.cli.row_output import fitted_widths
+from icefield.cli.fitting import fitted_widths
 from icefield.cli.sql.command import typed
 
 LOCAL = ("--engine", "local")

@@ -1,16 +1,11 @@
 """icefield tables, create, drop."""
 
-import io
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Icefield
+from tests.cli.conftest import Icefield, answer
 
 import icefield as package
-
-
-def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
 
 
 def metadata_files(folder: Path) -> list[Path]:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Icefield
-from tests.cli.test_tables import answer
+from tests.cli.conftest import Icefield, answer
 
 import icefield
 
@@ -102,7 +101,13 @@ def test_leases_show_who_holds_what(orders: Icefield, lake: icefield.Lake) -> No
     (lease,) = orders("leases", "shop.orders", "--json").json
     assert (lease["kind"], len(lease["snapshot-ids"])) == ("reader", 1)
     assert lease["lease"] in orders("leases", "shop.orders").out
+    orders("create", "shop.other", "id long")
+    assert orders("leases", "shop.other", "--json").json == []
+    assert orders("leases", "--json").json == orders("leases", "shop.orders", "shop.other", "--json").json == [lease]
+    assert lease["table"] == "shop.orders"
+    assert "shop.none" in orders("leases", "shop.none").err
     del reader
+    assert "Nobody holds a lease on any table." in orders("leases").err
     assert orders("leases", "shop.orders", "--json").json == []
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Icefield
-from tests.cli.test_tables import answer
+from tests.cli.conftest import Icefield, answer
 
 import icefield as package
 

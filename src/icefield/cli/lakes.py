@@ -3,17 +3,22 @@
 Raises InvalidInput if there is no lake.
 """
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 
 from icefield.cli.settings import DEFAULT_LAKE, Settings
-from icefield.config.configuration import LakeSettings
-from icefield.config.connect import check_catalog_is_there, is_there
-from icefield.config.connect import open_lake as open_described_lake
-from icefield.config.file import ProcessEnvironment
 from icefield.config.sources import LAKE_VARIABLE, find_settings
+from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.lake import Lake
+
+with deferred_imports(__name__):
+    from icefield.config.configuration import LakeSettings
+    from icefield.config.connect import check_catalog_is_there, is_there
+    from icefield.config.connect import open_lake as open_described_lake
+    from icefield.config.file import ProcessEnvironment
+    from icefield.lake import Lake
 
 
 def open_lake(settings: Settings) -> Lake:
@@ -25,12 +30,22 @@ def open_lake(settings: Settings) -> Lake:
             f"no lake at {described.target}",
             hint=f"Name one with --lake or {LAKE_VARIABLE}, or create one with `icefield create` or `icefield demo`",
         )
-    return open_described_lake(described)
+    return _noted(open_described_lake(described), settings)
+
+
+def lake_is_there(settings: Settings) -> bool:
+    """Return whether the lake exists."""
+    return is_there(_describe(settings))
 
 
 def make_lake(settings: Settings) -> Lake:
     """Open the lake; create it if there is none."""
-    return open_described_lake(_describe(settings))
+    return _noted(open_described_lake(_describe(settings)), settings)
+
+
+def _noted(lake: Lake, settings: Settings) -> Lake:
+    """Have new snapshots say why and by whom."""
+    return lake.noting(message=settings.message, author=settings.author)
 
 
 def _describe(settings: Settings) -> LakeSettings:

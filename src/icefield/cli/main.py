@@ -12,7 +12,6 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any, TextIO
 
 import rich_click as click
@@ -51,20 +50,38 @@ COMMANDS = (
     CommandOnDemand(
         "register", "icefield.cli.commands.tables", "Add an existing table to the catalog, by its metadata file."
     ),
+    CommandOnDemand("rename", "icefield.cli.definition.properties", "Rename a table or a view."),
     CommandOnDemand("relocate", "icefield.cli.commands.relocate", "Repair a lake that was moved or copied."),
     CommandOnDemand("describe", "icefield.cli.commands.describe", "Show the definition and state of a table."),
+    CommandOnDemand(
+        "evolve", "icefield.cli.definition.evolve", "Change columns, partition fields and sort order of a table."
+    ),
+    CommandOnDemand(
+        "properties", "icefield.cli.definition.properties", "Show or change the properties of a table or view."
+    ),
+    CommandOnDemand("set-location", "icefield.cli.definition.properties", "Set where new files of a table go."),
+    CommandOnDemand("statistics", "icefield.cli.definition.statistics", "List, compute or remove statistics files."),
     CommandOnDemand("upgrade", "icefield.cli.commands.tables", "Upgrade a table to a later format version."),
     CommandOnDemand("drop", "icefield.cli.commands.tables", "Remove a table from the catalog."),
     CommandOnDemand("dropped", "icefield.cli.commands.upkeep", "List dropped tables that can be restored."),
     CommandOnDemand("undrop", "icefield.cli.commands.upkeep", "Restore a dropped table."),
     CommandOnDemand("purge", "icefield.cli.commands.upkeep", "Delete the files of tables dropped with --purge."),
+    CommandOnDemand("namespaces", "icefield.cli.definition.namespaces", "List namespaces."),
+    CommandOnDemand("namespace", "icefield.cli.definition.namespaces", "Show or change the properties of a namespace."),
+    CommandOnDemand("create-namespace", "icefield.cli.definition.namespaces", "Create a namespace."),
+    CommandOnDemand("drop-namespace", "icefield.cli.definition.namespaces", "Drop an empty namespace."),
     CommandOnDemand("views", "icefield.cli.commands.views", "List the views of the lake, or of one namespace."),
     CommandOnDemand("view", "icefield.cli.commands.views", "Show a view's query, columns and history."),
     CommandOnDemand("create-view", "icefield.cli.commands.views", "Create a view: a named query."),
     CommandOnDemand("drop-view", "icefield.cli.commands.views", "Remove a view from the catalog; its files are kept."),
-    CommandOnDemand("ingest", "icefield.cli.commands.ingest", "Append Parquet, CSV or JSON lines files to a table."),
+    CommandOnDemand(
+        "ingest", "icefield.cli.writing.ingest", "Append Parquet, CSV or JSON files to a table, or create it."
+    ),
+    CommandOnDemand("append", "icefield.cli.writing.write", "Append files to a table or a branch."),
+    CommandOnDemand("overwrite", "icefield.cli.writing.write", "Replace rows by those of files."),
     CommandOnDemand("add-files", "icefield.cli.commands.add_files", "Add existing Parquet files to a table."),
     CommandOnDemand("delete", "icefield.cli.commands.changes", "Delete the rows that match a filter."),
+    CommandOnDemand("delete-files", "icefield.cli.writing.write", "Remove data files from a table."),
     CommandOnDemand("update", "icefield.cli.commands.changes", "Change columns of the rows that match a filter."),
     CommandOnDemand("upsert", "icefield.cli.commands.changes", "Update rows by key from files, and insert new ones."),
     CommandOnDemand(
@@ -87,18 +104,25 @@ COMMANDS = (
     CommandOnDemand("sql", "icefield.cli.sql.command", "Run SQL statements, or a shell for them."),
     CommandOnDemand("query", "icefield.cli.commands.query", "Read rows."),
     CommandOnDemand("count", "icefield.cli.commands.plans", "Count rows."),
+    CommandOnDemand("min-max", "icefield.cli.commands.plans", "Show the least and greatest value of columns."),
     CommandOnDemand("explain", "icefield.cli.commands.plans", "Explain what a query reads, and what prunes the rest."),
     CommandOnDemand("files", "icefield.cli.commands.plans", "List the data files that a query reads."),
     CommandOnDemand(
         "inspect", "icefield.cli.commands.inspect", "Read a metadata table: files, manifests, partitions, …"
+    ),
+    CommandOnDemand("appends", "icefield.cli.history.appends", "Read the rows that were appended after a version."),
+    CommandOnDemand(
+        "changed-files", "icefield.cli.history.appends", "List the files added and removed between two versions."
     ),
     CommandOnDemand("snapshots", "icefield.cli.commands.snapshots", "List the snapshots of a table."),
     CommandOnDemand("history", "icefield.cli.commands.snapshots", "List the snapshots that were current, and when."),
     CommandOnDemand("log", "icefield.cli.history.diff", "List the snapshots of all branches; draw them as a graph."),
     CommandOnDemand("diff", "icefield.cli.history.diff", "Compare two versions: rows, files, columns, properties."),
     CommandOnDemand("refs", "icefield.cli.history.branches", "List branches and tags."),
-    CommandOnDemand("branch", "icefield.cli.history.branches", "Create, rename or drop a branch."),
-    CommandOnDemand("tag", "icefield.cli.history.branches", "Create, rename or drop a tag."),
+    CommandOnDemand("branch", "icefield.cli.history.refs", "Create, rename or drop a branch."),
+    CommandOnDemand("tag", "icefield.cli.history.refs", "Create, rename or drop a tag."),
+    CommandOnDemand("lake-branch", "icefield.cli.history.lake_refs", "Create, publish or drop a branch of all tables."),
+    CommandOnDemand("lake-tag", "icefield.cli.history.lake_refs", "Tag one consistent state of all tables."),
     CommandOnDemand("publish", "icefield.cli.history.branches", "Make the changes of a branch visible in another."),
     CommandOnDemand("rebase", "icefield.cli.history.branches", "Move a branch and its changes to another head."),
     CommandOnDemand("cherry-pick", "icefield.cli.history.branches", "Apply what one snapshot changed to a branch."),
@@ -106,6 +130,8 @@ COMMANDS = (
     CommandOnDemand("rollback", "icefield.cli.history.branches", "Move a branch back to an earlier version."),
     CommandOnDemand("undo", "icefield.cli.history.branches", "Move a branch to where it was before."),
     CommandOnDemand("tree", "icefield.cli.commands.tree", "Draw the metadata tree of a table."),
+    CommandOnDemand("doctor", "icefield.cli.doctor.command", "Check this machine and the lake; say how to mend them."),
+    CommandOnDemand("completion", "icefield.cli.completion", "Print a script for the completion of commands."),
 )
 
 
@@ -113,7 +139,9 @@ def show_version(context: click.Context, parameter: click.Parameter, value: Any)
     """Print the version and leave; plain Python where C is expected is why planning is slow."""
     if value and not context.resilient_parsing:
         kernel = import_module("icefield.codec.avro.engine").chosen().description
-        click.echo(f"icefield, version {version('icefield')}, Avro kernel: {kernel}")
+        click.echo(
+            f"icefield, version {import_module('importlib.metadata').version('icefield')}, Avro kernel: {kernel}"
+        )
         context.exit()
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
@@ -29,9 +30,24 @@ def as_of_option() -> Callable[[F], F]:
     return click.option(
         "--as-of",
         metavar="VERSION",
-        callback=_parse_as_of,
+        callback=parse_version,
         help="The version to read: a snapshot id, a time such as 2026-01-31T12:00:00Z, a branch or a tag.",
     )
+
+
+def html_option(what: str) -> Callable[[F], F]:
+    """A file for a page with pictures."""
+    return click.option(
+        "--html",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help=f"Write {what} as an HTML page, in place of text; an existing file is replaced.",
+    )
+
+
+def version_argument(name: str) -> Callable[[F], F]:
+    """A version of a table, which may be left out."""
+    return click.argument(name, metavar=f"[{name.upper()}]", required=False, callback=parse_version)
 
 
 def select_option() -> Callable[[F], F]:
@@ -52,7 +68,8 @@ def definition_options() -> Callable[[F], F]:
     return decorate
 
 
-def _parse_as_of(_: click.Context, __: click.Parameter, text: str | None) -> "AsOf | None":
+def parse_version(_: click.Context, __: click.Parameter, text: str | None) -> "AsOf | None":
+    """Parse a version: a number is a snapshot id; any other text is a time, a branch or a tag."""
     return text if (number := whole_number(text)) is None else number
 
 

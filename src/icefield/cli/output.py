@@ -4,21 +4,27 @@ Text has colour codes only on a terminal, and never if NO_COLOR is set. Control 
 and values may come from an untrusted source.
 """
 
+from __future__ import annotations
+
 import datetime
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table as Grid
-from rich.text import Text
-
+from icefield.cli.fitting import cut_text, fitted_widths, row_blocks
+from icefield.deferred import deferred_imports
 from icefield.types.calendar import EPOCH
+
+with deferred_imports(__name__):
+    from rich.console import Console, RenderableType
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
 
 WIDTH = 100_000  # wide enough for every line; a narrower terminal wraps
 
@@ -50,8 +56,25 @@ def print_text(text: str) -> None:
 
 
 def print_grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table to stdout: a header, then one line per row, with two spaces between columns."""
-    render(grid(columns, rows))
+    """Write a table to stdout: a header, then one line per row, with two spaces between columns.
+
+    On a terminal that is too narrow, columns are cut, but not cells that are set to the right; or each row is a block
+    of lines.
+    """
+    titles = [safe(column.title) for column in columns]
+    cells = [[cell_text(value) for value in row] for row in rows]
+    right = [at for at, column in enumerate(columns) if column.align == "right"]
+    widths = fitted_widths(titles, cells, terminal_width(), right)
+    if widths is None:
+        print_text(row_blocks(titles, cells))
+        return
+    cut = [replace(column, title=cut_text(column.title, most)) for column, most in zip(columns, widths, strict=True)]
+    render(grid(cut, [[cut_text(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]))
+
+
+def terminal_width() -> int | None:
+    """Return how many characters a line of stdout has; None if it is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_section(title: str, rows: Iterable[Sequence[str]]) -> None:
@@ -61,7 +84,7 @@ def print_section(title: str, rows: Iterable[Sequence[str]]) -> None:
         return
     if title:
         print_text(f"\n{title}")
-    render(grid([Column("")] * len(cells[0]), cells, header=False))
+    render(grid([Column("")] * len(cells[0]), cells, header=False), plain=True)
 
 
 def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header: bool = True) -> Grid:
@@ -74,11 +97,11 @@ def grid(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, header:
     return table
 
 
-def render(what: RenderableType, *, to_stderr: bool = False) -> None:
-    """Print a rich renderable; lines are not wrapped, cut, or padded when piped."""
+def render(what: RenderableType, *, to_stderr: bool = False, plain: bool = False) -> None:
+    """Print a rich renderable; lines are not wrapped or cut, and not padded when piped or plain, without a style."""
     stream = sys.stderr if to_stderr else sys.stdout
     console = _console(stderr=to_stderr, width=WIDTH)
-    if console.is_terminal:
+    if console.is_terminal and not plain:
         console.print(what)
         return
     with console.capture() as captured:

@@ -1,12 +1,17 @@
 """Report the progress of a long step: a live line if stderr is a terminal, plain lines otherwise."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from icefield.deferred import deferred_imports
 
-from icefield.cli.output import stderr_console, talk
+with deferred_imports(__name__):
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from icefield.cli.output import stderr_console, talk
 
 
 class Steps(Protocol):
@@ -23,7 +28,9 @@ def show_progress(title: str, total: int | None = None, unit: str = "rows") -> I
     console = stderr_console()
     if not console.is_terminal:
         talk(f"{title} …")
-        yield _Lines(unit)
+        lines = _Lines(unit)
+        yield lines
+        lines.finish()
         return
     amount = "{task.completed:,.0f}" + ("" if total is None else " of {task.total:,.0f}")
     columns = (
@@ -62,13 +69,21 @@ class _Live:
 
 
 class _Lines:
+    """A line for each note when it is done, with the amount that was counted under it."""
+
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._done = 0
-        self._last = ""
+        self._amount = 0
+        self._note: str | None = None
 
     def advance(self, amount: int, note: str) -> None:
-        self._done += amount
-        if note != self._last:
-            talk(f"  {note} ({self._done:,} {self._unit})")
-            self._last = note
+        if note != self._note:
+            self.finish()
+            self._note = note
+        self._amount += amount
+
+    def finish(self) -> None:
+        if self._note is not None:
+            unit = self._unit.removesuffix("s") if self._amount == 1 else self._unit
+            talk(f"  {self._note} ({self._amount:,} {unit})")
+        self._note, self._amount = None, 0

@@ -6,29 +6,27 @@ every value, one row per line.
 
 import csv
 import os
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet
+import rich_click as click
 
-from icefield.cli.output import Column, json_text, print_grid, print_text
+from icefield.cli.output import Column, json_text, print_grid, talk
 from icefield.cli.values import csv_cell, grid_cell, plain
 from icefield.errors import InvalidInput
+from icefield.table.reading.readable import python_values
 
+F = TypeVar("F", bound=Callable[..., Any])
 GRID_ROWS = 20
 PARQUET = "parquet"
 
 Row = tuple[object, ...]
-
-# A column that is cut keeps at least so many characters; with less, each row is shown as lines of its own.
-_LEAST_WIDTH = 8
-_GAP = 2
 
 
 class Rows:
@@ -43,7 +41,7 @@ class Rows:
     def __iter__(self) -> Iterator[Row]:
         for batch in self._reader:
             take = batch.slice(0, self._most - self.count) if self._most else batch
-            yield from zip(*(column.to_pylist() for column in take.columns), strict=True)
+            yield from zip(*map(python_values, take.columns), strict=True)
             self.count += take.num_rows
             if take.num_rows < batch.num_rows:
                 self.were_cut = True
@@ -52,40 +50,8 @@ class Rows:
 
 def write_grid(schema: pa.Schema, rows: Rows) -> None:
     """Write a table to stdout; on a terminal that is too narrow, columns are cut, or each row is a block of lines."""
-    titles = schema.names
-    cells = [[grid_cell(value) for value in row] for row in rows]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    widths = fitted_widths(titles, cells, width)
-    if widths is None:
-        print_text("\n".join(_block(titles, number, row) for number, row in enumerate(cells, 1)))
-        return
-    columns = [
-        Column(_cut(title, most), "right" if _is_number(f.type) else "left")
-        for title, most, f in zip(titles, widths, schema, strict=True)
-    ]
-    print_grid(columns, [[_cut(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells])
-
-
-def fitted_widths(titles: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
-    """Return the width of each column so that a line has at most `width` characters; None if that is not possible.
-
-    The widest columns are cut first.
-    """
-    widths = [max([len(title), *(len(row[at]) for row in rows)]) for at, title in enumerate(titles)]
-    if width is None or not widths:
-        return widths
-    excess = sum(widths) + _GAP * (len(widths) - 1) - width
-    while excess > 0:
-        widest = max(widths)
-        if widest <= _LEAST_WIDTH:
-            return None
-        at = [index for index, each in enumerate(widths) if each == widest]
-        below = max([_LEAST_WIDTH, *(each for each in widths if each < widest)])
-        step = max(1, min(widest - below, -(-excess // len(at))))
-        for index in at:
-            widths[index] -= step
-        excess -= step * len(at)
-    return widths
+    columns = [Column(field.name, "right" if _is_number(field.type) else "left") for field in schema]
+    print_grid(columns, [[grid_cell(value) for value in row] for row in rows])
 
 
 def write_csv(schema: pa.Schema, rows: Rows, stream: TextIO | None = None) -> None:
@@ -110,6 +76,31 @@ def write_json(schema: pa.Schema, rows: Rows, stream: TextIO | None = None) -> N
 
 WRITERS: dict[str, Callable[[pa.Schema, Rows], None]] = {"table": write_grid, "csv": write_csv, "json": write_json}
 FILE_WRITERS: dict[str, Callable[[pa.Schema, Rows, TextIO], None]] = {"csv": write_csv, "json": write_json}
+
+
+def limit_options() -> Callable[[F], F]:
+    """How many rows are printed, and in which format."""
+
+    def decorate(command: F) -> F:
+        limit = click.option(
+            "--limit",
+            type=click.IntRange(min=0, max=2**63 - 1),
+            help=f"The maximum number of rows; 0 is all. [default: {GRID_ROWS} as a table, all as csv and json]",
+        )
+        form = click.option("--format", "format_", type=click.Choice(list(WRITERS)), help="The output format.")
+        return limit(form(command))
+
+    return decorate
+
+
+def print_rows(reader: pa.RecordBatchReader, *, as_json: bool, limit: int | None, format_: str | None) -> None:
+    """Print rows, and say if there are more."""
+    form = format_ or ("json" if as_json else "table")
+    most = limit if limit is not None else GRID_ROWS if form == "table" else 0
+    rows = Rows(reader, most)
+    WRITERS[form](reader.schema, rows)
+    if rows.were_cut:
+        talk(f"These are the first {most:,} rows; --limit 0 gives all.")
 
 
 def write_file(path: Path, form: str, reader: pa.RecordBatchReader) -> int:
@@ -149,16 +140,6 @@ def _refuse_same_names(names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInput(f"two columns are called {twice[0]!r}", hint="Give one of them an alias, or write CSV")
-
-
-def _block(titles: Sequence[str], number: int, row: Sequence[str]) -> str:
-    widest = max(map(len, titles))
-    lines = [f"{title:<{widest}}  {cell}" for title, cell in zip(titles, row, strict=True)]
-    return "\n".join([f"row {number}", *lines])
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _is_number(kind: pa.DataType) -> bool:

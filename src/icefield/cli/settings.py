@@ -20,6 +20,7 @@ from icefield.config.sources import (
 )
 
 DEBUG_VARIABLE = "ICEFIELD_DEBUG"
+AUTHOR_VARIABLE = "ICEFIELD_AUTHOR"
 DEFAULT_LAKE = "lake"
 
 
@@ -33,6 +34,8 @@ class Settings:
     roots: tuple[str, ...] = ()
     create: bool = False
     as_json: bool = False
+    message: str | None = None
+    author: str | None = None
     debug: bool = False
 
 
@@ -40,6 +43,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     """Read the defaults that do not depend on the lake; the rest is read with the lake."""
     return Settings(
         roots=read_roots(environment.get(ROOTS_VARIABLE, "")),
+        author=environment.get(AUTHOR_VARIABLE) or None,
         debug=environment.get(DEBUG_VARIABLE, "") not in ("", "0"),
     )
 
@@ -50,6 +54,14 @@ class LakeCommand(click.RichCommand):
     def __init__(self, name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
         self.params.extend(_shared_options())
+
+
+class SnapshotCommand(LakeCommand):
+    """A command that adds snapshots, with the options that say why and by whom."""
+
+    def __init__(self, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.params.extend(_note_options())
 
 
 class LakeGroup(click.RichGroup):
@@ -104,6 +116,25 @@ def _lake_options() -> list[click.Option]:
             expose_value=False,
             callback=_keep("roots"),
             help=f"A further directory that tables may have files in. May be repeated. [default: ${ROOTS_VARIABLE}]",
+        ),
+    ]
+
+
+def _note_options() -> list[click.Option]:
+    return [
+        click.RichOption(
+            ["--message"],
+            metavar="TEXT",
+            expose_value=False,
+            callback=_keep("message"),
+            help="Why; kept in the summaries of the new snapshots, and shown by `icefield log`.",
+        ),
+        click.RichOption(
+            ["--author"],
+            metavar="NAME",
+            expose_value=False,
+            callback=_keep("author"),
+            help=f"Who; kept in the same place. [default: ${AUTHOR_VARIABLE}]",
         ),
     ]
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import rich_click as click
 
-from icefield.cli.commands.snapshots import summary_number
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import parse_pairs, table_argument
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import show_progress
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.settings import Settings, SnapshotCommand
+from icefield.cli.snapshot_facts import summary_number
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(

@@ -1,25 +1,25 @@
 """icefield delete, update, upsert, merge: change rows of a table, without a JVM."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import rich_click as click
 
-from icefield.cli.commands.tables import confirm
+from icefield.cli.files.rows_of_files import RowFiles
+from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import parse_pairs, table_argument, where_option
-from icefield.cli.output import print_json, print_text, talk
-from icefield.cli.row_files import read_row_file, row_file_schema
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.progress import show_progress
+from icefield.cli.questions import confirm
+from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.dml.change import MODES
-from icefield.dml.equality import EQUALITY
 from icefield.dml.result import ChangeResult
+from icefield.dml.verbs import EQUALITY
 from icefield.errors import InvalidInput
 from icefield.table.table import Table
-from icefield.types.arrow import arrow_schema, schema_from_arrow
-from icefield.types.schema import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,6 @@ def _change_options(*more_modes: str) -> Callable[[F], F]:
     return decorate
 
 
-_files = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 _on = click.option("--on", metavar="COLUMNS", help="The key columns, separated by commas.")
 _set = click.option(
     "--set", "values", metavar="COLUMN=VALUE", multiple=True, callback=parse_pairs,
@@ -45,7 +44,7 @@ _set = click.option(
 )  # fmt: skip
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
 @_change_options()
@@ -63,7 +62,7 @@ def delete(settings: Settings, table: str, where: str | None, *, dry_run: bool, 
         _ask(settings, lambda dry: handle.delete(where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @_set
 @where_option()
@@ -91,14 +90,23 @@ def update(  # noqa: PLR0913 - one parameter per option
         _ask(settings, lambda dry: handle.update(values, where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
-@_files
+@files_argument()
+@format_options()
 @_on
 @_change_options(EQUALITY)
 @click.pass_obj
 def upsert(
-    settings: Settings, table: str, files: tuple[Path, ...], on: str | None, *, dry_run: bool, mode: str | None
+    settings: Settings,
+    /,
+    table: str,
+    files: tuple[str, ...],
+    on: str | None,
+    *,
+    dry_run: bool,
+    mode: str | None,
+    **form: Any,
 ) -> None:
     """Update the rows that have the key of a row in the files, and insert the others.
 
@@ -107,13 +115,14 @@ def upsert(
     """
     with open_lake(settings) as lake:
         handle = lake.table(table)
-        rows = _read_source(handle, files)
-        _report(settings, handle.upsert(rows, _columns(on), dry_run=dry_run, mode=mode))
+        with _source(handle, files, form) as rows:
+            _report(settings, handle.upsert(rows, _columns(on), dry_run=dry_run, mode=mode))
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
-@_files
+@files_argument()
+@format_options()
 @_on
 @click.option("--condition", metavar="SQL", help="The condition of a match, instead of --on.")
 @click.option("--delete-when", metavar="SQL", help="Delete matched rows that this is true for.")
@@ -122,11 +131,13 @@ def upsert(
 @click.option("--insert-all", is_flag=True, help="Insert rows that match nothing.")
 @click.option("--delete-missing", is_flag=True, help="Delete rows of the table that match nothing.")
 @_change_options()
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def merge(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
+    /,
     table: str,
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     on: str | None,
     *,
     condition: str | None,
@@ -136,12 +147,15 @@ def merge(  # noqa: PLR0913 - one parameter per option
     insert_all: bool,
     delete_missing: bool,
     dry_run: bool,
+    yes: bool,
     mode: str | None,
+    **form: Any,
 ) -> None:
     """Match the rows of files with rows of a table, and update, delete or insert.
 
     The clauses apply in this order: --delete-when, then --update-all or --set, --insert-all, --delete-missing. In SQL,
-    the two sides are `target` and `source`: --set "qty=target.qty + source.qty".
+    the two sides are `target` and `source`: --set "qty=target.qty + source.qty". If it can delete rows, it shows what
+    would be changed, and asks.
     """
     if (on is None) == (condition is None):
         raise InvalidInput("merge needs --on or --condition, and not both")
@@ -149,18 +163,20 @@ def merge(  # noqa: PLR0913 - one parameter per option
         raise InvalidInput("--update-all and --set exclude each other")
     with open_lake(settings) as lake:
         handle = lake.table(table)
-        builder = handle.merge(_read_source(handle, files), condition or _columns(on), mode=mode)
-        if delete_when is not None:
-            builder = builder.when_matched(delete_when).delete()
-        if update_all:
-            builder = builder.when_matched().update_all()
-        if values:
-            builder = builder.when_matched().update(values)
-        if insert_all:
-            builder = builder.when_not_matched().insert_all()
-        if delete_missing:
-            builder = builder.when_not_matched_by_source().delete()
-        _report(settings, builder.execute(dry_run=dry_run))
+        with _source(handle, files, form) as rows:
+            builder = handle.merge(rows, condition or _columns(on), mode=mode)
+            if delete_when is not None:
+                builder = builder.when_matched(delete_when).delete()
+            if update_all:
+                builder = builder.when_matched().update_all()
+            if values:
+                builder = builder.when_matched().update(values)
+            if insert_all:
+                builder = builder.when_not_matched().insert_all()
+            if delete_missing:
+                builder = builder.when_not_matched_by_source().delete()
+            may_delete = delete_missing or delete_when is not None
+            _ask(settings, lambda dry: builder.execute(dry_run=dry), dry_run=dry_run, yes=yes or not may_delete)
 
 
 def _ask(settings: Settings, run: Callable[[bool], ChangeResult], *, dry_run: bool, yes: bool) -> None:
@@ -182,25 +198,13 @@ def _columns(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def _read_source(table: Table, files: Sequence[Path]) -> pa.Table:
+@contextmanager
+def _source(table: Table, files: Sequence[str], options: Mapping[str, Any]) -> Iterator[pa.Table]:
     """Read the rows of files, with the table's types for columns that it has."""
-    schemas = [_columns_of_file(path, table.schema) for path in files]
-    for path, schema in zip(files[1:], schemas[1:], strict=True):
-        if schema.column_names != schemas[0].column_names:
-            raise InvalidInput(f"{path} has other columns than {files[0]}", hint="Run one command for each")
-    rows = [
-        pa.Table.from_batches([batch])
-        for path, schema in zip(files, schemas, strict=True)
-        for batch in read_row_file(path, schema)
-    ]
-    try:
-        none = pa.Table.from_batches([], arrow_schema(schemas[0]))
-        return pa.concat_tables(rows or [none], promote_options="permissive")
-    except pa.ArrowTypeError as error:
-        raise InvalidInput(f"the files have different types: {error}", hint="Run one command for each") from error
-
-
-def _columns_of_file(path: Path, schema: Schema) -> Schema:
-    """Return the columns that a file has: as the table has them, or else as they look."""
-    known = {f.name: f for f in schema.fields}
-    return schema.derive(known.get(f.name, f) for f in schema_from_arrow(row_file_schema(path, None)).fields)
+    form = row_format(**options)
+    with open_sources(files, form) as paths:
+        rows = RowFiles(paths, form)
+        rows.show_formats()
+        with show_progress(f"reading {counted(len(paths), 'file')}") as steps:
+            found = rows.read_all(table.schema, steps)
+        yield found

@@ -1,15 +1,16 @@
 """icefield compact, rewrite-manifests, rewrite-deletes, convert-deletes: fewer, larger files, and faster planning."""
 
 from dataclasses import replace
+from typing import Any
 
 import rich_click as click
 
-from icefield.cli.commands.snapshots import summary_number
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import parse_pairs, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import show_progress
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.settings import Settings, SnapshotCommand
+from icefield.cli.snapshot_facts import summary_number
 from icefield.compaction.compact import CompactionProgress
 from icefield.compaction.options import STRATEGIES
 
@@ -23,11 +24,15 @@ CONVERTED = (
 )
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="How rows are put together. By default bin-pack.")
 @click.option("--cluster-by", metavar="COLUMNS", help="Cluster rows by these columns, separated by commas.")
+@click.option(
+    "--order-by", metavar="TERM", multiple=True,
+    help="Sort by this, such as 'ts desc', instead of the table's order. May be repeated.",
+)  # fmt: skip
 @click.option(
     "--option", "options", metavar="NAME=VALUE", multiple=True, callback=parse_pairs,
     help="A threshold such as min-input-files=4, instead of the table's property. May be repeated.",
@@ -41,6 +46,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
     *,
     strategy: str | None,
     cluster_by: str | None,
+    order_by: tuple[str, ...],
     options: dict[str, str],
     dry_run: bool,
 ) -> None:
@@ -49,10 +55,15 @@ def compact(  # noqa: PLR0913 - one parameter per option
     Readers and writers go on concurrently. Files are rewritten in groups that are committed as they are finished; after
     an interruption, run it again. With --where, only files that may hold matching rows are looked at.
     """
-    columns = [name.strip() for name in cluster_by.split(",")] if cluster_by else []
+    how: dict[str, Any] = {
+        "strategy": strategy,
+        "cluster_by": [name.strip() for name in cluster_by.split(",")] if cluster_by else [],
+        "order_by": order_by,
+        "options": options,
+    }
     with open_lake(settings) as lake:
         opened = lake.table(table)
-        plan = opened.compact(where, strategy=strategy, cluster_by=columns, options=options, dry_run=True)
+        plan = opened.compact(where, **how, dry_run=True)
         if dry_run or not plan.plan.groups:
             result = replace(plan, is_dry_run=dry_run)
         else:
@@ -64,9 +75,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
                     steps.advance(progress.groups - done, f"{progress.bytes:,} of {progress.of_bytes:,} bytes")
                     done = progress.groups
 
-                result = opened.compact(
-                    where, strategy=strategy, cluster_by=columns, options=options, on_progress=advance
-                )
+                result = opened.compact(where, **how, on_progress=advance)
     if settings.as_json:
         print_json({"table": table, **result.as_dict()})
     elif not result.plan.groups:
@@ -75,7 +84,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
         print_text(str(result))
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
@@ -95,7 +104,7 @@ def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
         print_text(f"{verb} {replaced} of {table} by {found['manifests-created']:,}; {found['manifests-kept']:,} kept")
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
 @click.option("--convert-equality", is_flag=True, help="Also convert equality deletes, as convert-deletes does.")
@@ -122,11 +131,12 @@ def rewrite_deletes(
         print_text(str(result))
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
-def convert_deletes(settings: Settings, table: str, where: str | None) -> None:
+def convert_deletes(settings: Settings, table: str, where: str | None, *, dry_run: bool) -> None:
     """Replace equality deletes by position deletes, or deletion vectors, so that scans are faster. No row changes.
 
     Deletes that apply to no data file are dropped. With --where, only the deletes of files that may hold matching rows
@@ -135,14 +145,16 @@ def convert_deletes(settings: Settings, table: str, where: str | None) -> None:
     with open_lake(settings) as lake:
         opened = lake.table(table)
         with show_progress(f"reading keys of {opened.name}"):
-            snapshot = opened.convert_equality_deletes(where)
+            snapshot = opened.convert_equality_deletes(where, dry_run=dry_run)
     found = {key: (summary_number(snapshot, key) or 0) if snapshot else 0 for key in CONVERTED}
     if settings.as_json:
-        print_json({"table": table, "snapshot-id": str(snapshot.snapshot_id) if snapshot else None, **found})
+        named = None if snapshot is None or dry_run else str(snapshot.snapshot_id)
+        print_json({"table": table, "snapshot-id": named, "is-dry-run": dry_run, **found})
     elif snapshot is None:
         print_text(f"{table} has no equality deletes to convert")
     else:
         removed = counted(found["removed-equality-delete-files"], "equality delete file")
         positions = counted(found["added-position-deletes"], "position")
         added = counted(found["added-delete-files"], "delete file")
-        print_text(f"replaced {removed} of {table} by {positions} in {added} as snapshot {snapshot.snapshot_id}")
+        made = f"{removed} of {table} by {positions} in {added}"
+        print_text(f"would replace {made}" if dry_run else f"replaced {made} as snapshot {snapshot.snapshot_id}")

@@ -1,19 +1,25 @@
 """icefield describe: the schema, layout, properties and totals of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 
 import rich_click as click
 
-from icefield.cli.commands.snapshots import snapshot_value, summary_number
-from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
-from icefield.cli.output import counted, moment, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.explain.explain import format_bytes
-from icefield.model.metadata import TableMetadata
-from icefield.types.datatypes import NestedField, PrimitiveType, walk
-from icefield.types.schema import Schema
+from icefield.deferred import deferred_imports
 from icefield.types.transforms import Bucket, Identity, Transform, Truncate
+
+with deferred_imports(__name__):
+    from icefield.cli.commands.snapshots import snapshot_value
+    from icefield.cli.lakes import open_lake
+    from icefield.cli.output import counted, moment, print_json, print_section, print_text
+    from icefield.cli.snapshot_facts import summary_number
+    from icefield.model.metadata import TableMetadata
+    from icefield.showing import format_bytes
+    from icefield.types.datatypes import NestedField, PrimitiveType, walk
+    from icefield.types.schema import Schema
 
 TOTALS = ("total-records", "total-data-files", "total-files-size")
 
@@ -60,7 +66,7 @@ def _value(name: str, location: str, metadata: TableMetadata) -> dict[str, objec
         ],
         "partition-by": [
             {"id": f.field_id, "name": f.name, "source-ids": list(f.source_ids), "transform": text}
-            for f, text in zip(metadata.spec.fields, _partition_texts(metadata), strict=True)
+            for f, text in zip(metadata.spec.fields, partition_texts(metadata), strict=True)
         ],
         "order-by": [
             {
@@ -83,9 +89,9 @@ def _print(name: str, location: str, metadata: TableMetadata) -> None:
     print_text(name)
     print_section("", _facts(location, metadata))
     print_section("columns", (_column_cells(path, field) for path, field in walk(metadata.schema.struct)))
-    parts = zip(metadata.spec.fields, _partition_texts(metadata), strict=True)
+    parts = zip(metadata.spec.fields, partition_texts(metadata), strict=True)
     print_section("partition fields", ((str(f.field_id), f.name, text) for f, text in parts))
-    print_section("sort order", ((text,) for text in _order_texts(metadata)))
+    print_section("sort order", ((text,) for text in order_texts(metadata)))
     print_section("properties", sorted(metadata.properties.items()))
     print_section("refs", ((r, f"{t.kind} at {t.snapshot_id}") for r, t in sorted(metadata.refs.items())))
 
@@ -114,7 +120,8 @@ def _column_cells(path: tuple[str, ...], field: NestedField) -> tuple[str, ...]:
     return str(field.field_id), "  " * (len(path) - 1) + path[-1], kind, required, field.doc or ""
 
 
-def _partition_texts(metadata: TableMetadata) -> list[str]:
+def partition_texts(metadata: TableMetadata) -> list[str]:
+    """Format the partition fields as `partition_by` accepts them."""
     names = metadata.schema_of_spec(metadata.spec)
     return [transform_text(f.transform, _names(names, f.source_ids)) for f in metadata.spec.fields]
 
@@ -124,7 +131,8 @@ def _names(schema: Schema, field_ids: Iterable[int]) -> str:
     return ", ".join(schema.name_of(i) if i in schema.paths else f"column {i}" for i in field_ids)
 
 
-def _order_texts(metadata: TableMetadata) -> Iterator[str]:
+def order_texts(metadata: TableMetadata) -> Iterator[str]:
+    """Format the sort order as `order_by` accepts it."""
     for field in metadata.sort_order.fields:
         column = transform_text(field.transform, _names(metadata.schema, field.source_ids))
         yield f"{column} {field.direction} {field.null_order.replace('-', ' ')}"

@@ -1,21 +1,33 @@
 """icefield fsck, report: check that the metadata of tables is true; report what they store."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import rich_click as click
 
-from icefield.cli.commands.tables import confirm
 from icefield.cli.lakes import open_lake
+from icefield.cli.options import html_option
 from icefield.cli.output import counted, kebab, print_json, print_text, talk
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.pictures.layout import load_layout
+from icefield.cli.pictures.page import write_page
+from icefield.cli.pictures.report_page import render_report
+from icefield.cli.progress import show_progress
+from icefield.cli.questions import confirm
+from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
+from icefield.commit.relocate import Progress
 from icefield.errors import InvalidInput
 from icefield.fsck.finding import LakeFsck
 from icefield.lake import Lake
 
 UNHEALTHY = 1
+SEVERAL = 2
+MOST_PICTURES = 20  # tables with pictures of their own on a page
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--deep", is_flag=True, help="Also open every data and delete file, to compare its rows with metadata.")
 @click.option(
@@ -60,7 +72,9 @@ def fsck(  # noqa: PLR0913 - one parameter per option
             if drop_files:
                 found = lake.table(tables[0]).fsck(deep=deep, repair=True, dry_run=dry, drop_files=drop_files)
                 return LakeFsck([found])
-            return _check(lake, tables, deep=deep, together=together, repair=repair, dry_run=dry and repair)
+            options = {"deep": deep, "together": together, "repair": repair, "dry_run": dry and repair}
+            with _each_table(lake, tables, "checking") as seen:
+                return lake.fsck(tables or None, **options, progress=seen)
 
         result = run(dry=repair)
         planned = sum(len(table.repairs) for table in result.tables)
@@ -81,8 +95,9 @@ def fsck(  # noqa: PLR0913 - one parameter per option
 @click.command(cls=LakeCommand)
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--price", metavar="AMOUNT", type=float, help="What a gigabyte costs in a month, to report money too.")
+@html_option("shares, partitions and file sizes")
 @click.pass_obj
-def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> int | None:
+def report(settings: Settings, tables: tuple[str, ...], price: float | None, html: Path | None) -> int | None:
     """Report what tables store: live files, history, files that wait for deletion, and orphan files.
 
     Without TABLE, all tables of the lake. Nothing is changed. The exit code is 1 if a table cannot be measured; the
@@ -92,13 +107,25 @@ def report(settings: Settings, tables: tuple[str, ...], price: float | None) -> 
         if len(tables) == 1:  # not by how many tables the lake has
             found = lake.table(tables[0]).report(price=price)
         else:
-            found = lake.report(tables or None, price=price)
+            with _each_table(lake, tables, "measuring") as seen:
+                found = lake.report(tables or None, price=price, progress=seen)
+        if html is not None:
+            measured = [each.table for each in found.tables or [found] if each.error is None]
+            layouts = [load_layout(lake.table(name)) for name in measured[:MOST_PICTURES]]
+            write_page(html, render_report(found, layouts, len(measured) - len(layouts)))
     if settings.as_json:
         print_json(kebab(found.as_dict()))
-    else:
+    elif html is None:
         print_text(str(found))
     return UNHEALTHY if found.failed else None
 
 
-def _check(lake: Lake, tables: tuple[str, ...], **options: bool) -> LakeFsck:
-    return lake.fsck(tables or None, **options, progress=lambda name: None)
+@contextmanager
+def _each_table(lake: Lake, tables: tuple[str, ...], title: str) -> Iterator[Progress]:
+    """Show how many tables are done, where there are several."""
+    count = len(tables or lake.tables())
+    if count < SEVERAL:
+        yield lambda _name: None
+        return
+    with show_progress(f"{title} tables", count, "tables") as steps:
+        yield partial(steps.advance, 1)

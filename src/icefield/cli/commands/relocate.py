@@ -4,16 +4,15 @@ from dataclasses import asdict
 
 import rich_click as click
 
-from icefield.cli.commands.tables import confirm
 from icefield.cli.lakes import open_lake
 from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.questions import asking_options, confirm
 from icefield.cli.settings import LakeCommand, Settings
 
 
 @click.command(cls=LakeCommand)
 @click.option("--from", "old", metavar="LOCATION", help="Where the lake was. [default: found by its tables]")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@asking_options()
 @click.pass_obj
 def relocate(settings: Settings, old: str | None, *, yes: bool, dry_run: bool) -> None:
     """Rewrite the metadata of a lake that was moved or copied, so that it names the new location.

@@ -1,14 +1,19 @@
 """icefield snapshots, history: list the versions of a table."""
 
+from __future__ import annotations
+
 import rich_click as click
 
-from icefield.arguments import whole_number
-from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, talk
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.model.metadata import TableMetadata
-from icefield.model.snapshot import Snapshot
+from icefield.cli.snapshot_facts import refs_of, summary_number
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.cli.lakes import open_lake
+    from icefield.model.metadata import TableMetadata
+    from icefield.model.snapshot import Snapshot
 
 SNAPSHOT_COLUMNS = (
     Column("snapshot", "right"),
@@ -77,16 +82,6 @@ def snapshot_value(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, obj
         "manifest-list": snapshot.manifest_list,
         "summary": dict(snapshot.summary),
     }
-
-
-def refs_of(snapshot: Snapshot, metadata: TableMetadata) -> list[str]:
-    """List the branches and tags that point at a snapshot."""
-    return sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)
-
-
-def summary_number(snapshot: Snapshot, key: str) -> int | None:
-    """Return a number from a snapshot's summary, or None if its writer omitted it."""
-    return whole_number(snapshot.summary.get(key))
 
 
 def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> list[object]:

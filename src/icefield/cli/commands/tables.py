@@ -1,22 +1,32 @@
 """icefield tables, create, register, drop, upgrade: the tables of a lake, and their format versions."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
 from icefield.arguments import whole_number
-from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import definition_options, table_argument
-from icefield.cli.output import counted, kebab, print_json, print_text, talk
+from icefield.cli.questions import asking_options
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.errors import CorruptFile, InvalidInput, MissingFile
-from icefield.lake import Lake
-from icefield.model.apply import apply
-from icefield.model.metadata import FORMAT_VERSION, FORMAT_VERSIONS
-from icefield.model.names import parse_table_name
-from icefield.model.updates import UpgradeFormatVersion
-from icefield.storage.location import location_of_path
+from icefield.deferred import deferred_imports
+from icefield.errors import AlreadyExists, CorruptFile, InvalidInput, MissingFile
+from icefield.properties.format_versions import FORMAT_VERSION, FORMAT_VERSIONS
+
+with deferred_imports(__name__):
+    from icefield.cli.lakes import lake_is_there, make_lake, open_lake
+    from icefield.cli.output import counted, kebab, print_json, print_text, talk
+    from icefield.cli.questions import ask_first, confirm
+    from icefield.lake import Lake
+    from icefield.model.apply import apply
+    from icefield.model.names import parse_table_name
+    from icefield.model.updates import UpgradeFormatVersion
+    from icefield.storage.location import location_of_path
+    from icefield.table.definition import define_table
 
 
 @click.command(cls=LakeCommand)
@@ -37,43 +47,56 @@ def tables(settings: Settings, namespace: str | None) -> None:
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("schema")
+@click.argument("schema", required=False)
 @definition_options()
 @click.option(
     "--format-version",
     type=click.IntRange(min(FORMAT_VERSIONS), max(FORMAT_VERSIONS)),
-    default=FORMAT_VERSION,
-    show_default=True,
-    help="The version of the table format.",
+    help=f"The version of the table format. [default: {FORMAT_VERSION}]",
 )
+@click.option("--like", metavar="TABLE", help="Take columns, layout and properties from this table, instead of SCHEMA.")
+@click.option("--location", help="Where the files go. [default: a new directory in the warehouse]")
+@click.option("--replace", "replaces", is_flag=True, help="Replace the table if it exists; its history is kept.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the table exists.")
+@asking_options()
 @click.pass_obj
 def create(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
+    /,
     table: str,
-    schema: str,
+    schema: str | None,
     *,
-    format_version: int,
-    partition_by: tuple[str, ...],
-    order_by: tuple[str, ...],
-    properties: dict[str, str],
+    like: str | None,
+    replaces: bool,
+    if_not_exists: bool,
+    dry_run: bool,
+    yes: bool,
+    **layout: Any,
 ) -> None:
     """Create an empty table.
 
-    SCHEMA is text such as 'id long not null, ts timestamptz, tags list<string>'.
+    SCHEMA is text such as 'id long not null, ts timestamptz, tags list<string>'. --replace asks before it replaces a
+    table that exists.
     """
+    _check_definition(schema, like, layout, is_choice=replaces or if_not_exists)
+    exists = lake_is_there(settings) and _has_table(settings, table)
+    if exists and replaces:
+        ask_first(f"{table} is replaced", "Replace it?", "nothing was changed", dry_run=dry_run, yes=yes)
+    if dry_run:
+        _check_creation(settings, table, schema, like, layout)
+        _report_creation(settings, table, exists=exists, may_exist=replaces or if_not_exists)
+        return
     with make_lake(settings) as lake:
-        made = lake.create_table(
-            table,
-            schema,
-            partition_by=partition_by,
-            order_by=order_by,
-            properties=properties,
-            format_version=format_version,
-        )
+        if like is not None:
+            properties, location = layout["properties"], layout["location"]
+            made = lake.create_table_like(table, like, properties=properties, location=location)
+        else:
+            made = lake.create_table(table, schema, replace=replaces, if_not_exists=if_not_exists, **layout)
         if settings.as_json:
             print_json({"table": made.name, "location": made.location, "metadata-file": made.metadata_location})
         else:
-            print_text(f"created {made.name} at {made.location}")
+            done = "replaced" if exists and replaces else "there is already a table" if exists else "created"
+            print_text(f"{done} {made.name} at {made.location}")
 
 
 @click.command(cls=LakeCommand)
@@ -96,8 +119,7 @@ def register(settings: Settings, table: str, metadata_file: str) -> None:
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@asking_options()
 @click.option("--purge", is_flag=True, help="Let `icefield purge` delete its files later.")
 @click.pass_obj
 def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool, purge: bool) -> None:
@@ -118,8 +140,7 @@ def drop(settings: Settings, table: str, *, yes: bool, dry_run: bool, purge: boo
 @click.command(cls=LakeCommand)
 @table_argument()
 @click.option("--to", "version", type=int, default=max(FORMAT_VERSIONS), show_default=True, help="The format version.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@asking_options()
 @click.pass_obj
 def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run: bool) -> None:
     """Upgrade a table to a later format version. No data file is rewritten, and there is no way back."""
@@ -143,14 +164,39 @@ def upgrade(settings: Settings, table: str, version: int, *, yes: bool, dry_run:
         print_text(f"{'would upgrade' if dry_run else 'upgraded'} {plan}")
 
 
-def confirm(question: str, otherwise: str) -> None:
-    """Ask a question; raise InvalidInput unless the answer is yes."""
-    try:
-        confirmed = click.confirm(question, err=True)
-    except click.Abort:  # interrupted, or no terminal
-        confirmed = False
-    if not confirmed:
-        raise InvalidInput(f"{otherwise}: it was not confirmed", hint="Answer y, or give --yes")
+def _check_definition(schema: str | None, like: str | None, layout: Mapping[str, Any], *, is_choice: bool) -> None:
+    if (schema is None) == (like is None):
+        raise InvalidInput("a new table needs SCHEMA or --like, and not both")
+    if like is not None and (is_choice or any(layout[key] for key in ("partition_by", "order_by", "format_version"))):
+        raise InvalidInput("--like takes only --property and --location")
+
+
+def _has_table(settings: Settings, table: str) -> bool:
+    with open_lake(settings) as lake:
+        return lake.has_table(table)
+
+
+def _check_creation(
+    settings: Settings, table: str, schema: str | None, like: str | None, layout: Mapping[str, Any]
+) -> None:
+    """Raise InvalidInput for a definition that cannot be created."""
+    parse_table_name(table)
+    if like is not None:
+        with open_lake(settings) as lake:
+            lake.table(like)
+    else:
+        version = layout["format_version"] or FORMAT_VERSION
+        define_table(schema, layout["partition_by"], layout["order_by"], layout["properties"], version)
+
+
+def _report_creation(settings: Settings, table: str, *, exists: bool, may_exist: bool) -> None:
+    """Say what a dry run would create."""
+    if exists and not may_exist:
+        raise AlreadyExists(f"table {table} exists already", hint="Give --replace or --if-not-exists")
+    if settings.as_json:
+        print_json({"table": table, "dry-run": True, "exists": exists})
+    else:
+        print_text(f"{'there is already a table' if exists else 'would create'} {table}")
 
 
 @dataclass(frozen=True)

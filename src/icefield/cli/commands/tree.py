@@ -1,14 +1,17 @@
 """icefield tree: draw the metadata tree of a table."""
 
-import re
 from dataclasses import asdict
+from pathlib import Path
 
 import rich_click as click
 from rich.text import Text
 from rich.tree import Tree
 
-from icefield.cli.commands.tree_model import (
-    FileNode,
+from icefield.cli.lakes import open_lake
+from icefield.cli.options import as_of_option, html_option, table_argument
+from icefield.cli.output import counted, kebab, print_json, render, safe
+from icefield.cli.pictures.page import write_page
+from icefield.cli.pictures.tree_model import (
     ManifestNode,
     Pointer,
     SnapshotNode,
@@ -16,15 +19,18 @@ from icefield.cli.commands.tree_model import (
     TreeNode,
     load_tree,
 )
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import as_of_option, table_argument
-from icefield.cli.output import counted, kebab, print_json, render, safe, short_location
+from icefield.cli.pictures.tree_page import render_tree
+from icefield.cli.pictures.tree_text import (
+    file_text,
+    manifest_text,
+    metadata_text,
+    pointer_text,
+    short,
+    snapshot_text,
+)
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.explain.explain import format_bytes
 from icefield.lake import Lake
 from icefield.plan.versions import AsOf, resolve_version
-
-RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 
 
 @click.command(cls=LakeCommand)
@@ -51,8 +57,17 @@ RANDOM_PART = re.compile(r"\b([0-9a-f]{8})(?:[0-9a-f]{24}|(?:-[0-9a-f]{4}){3}-[0
     show_default=True,
     help="The maximum number of files per manifest.",
 )
+@html_option("the tree")
 @click.pass_obj
-def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, manifests: int, files: int) -> None:
+def tree(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    table: str,
+    as_of: AsOf | None,
+    snapshots: int,
+    manifests: int,
+    files: int,
+    html: Path | None,
+) -> None:
     """Draw the metadata tree of a table.
 
     The tree goes from the catalog's pointer to the metadata file, its snapshots (newest first), and for the current
@@ -61,9 +76,11 @@ def tree(settings: Settings, table: str, as_of: AsOf | None, snapshots: int, man
     """
     with open_lake(settings) as lake:
         root = read_tree(lake, table, TreeLimits(snapshots, manifests, files), as_of)
+    if html is not None:
+        write_page(html, render_tree(root))
     if settings.as_json:
         print_json(kebab(asdict(root)))
-    else:
+    elif html is None:
         render(draw_tree(root))
 
 
@@ -77,9 +94,8 @@ def read_tree(lake: Lake, name: str, limits: TreeLimits, as_of: AsOf | None = No
 
 def draw_tree(root: TreeNode) -> Tree:
     """Draw a tree. Paths are relative to the table's location, and random parts of names are shortened."""
-    top = Tree(_label(root.table, f"pointer in the catalog {root.catalog!r}; files in {root.location}"))
-    what = f"metadata file, format version {root.format_version}, {counted(root.snapshot_count, 'snapshot')}"
-    metadata = top.add(_label(_short(root.metadata_file, root.location), what))
+    top = Tree(_label(root.table, pointer_text(root)))
+    metadata = top.add(_label(short(root.metadata_file, root.location), metadata_text(root)))
     for snapshot in root.snapshots:
         _add_snapshot(metadata, snapshot, root.location)
     _add_rest(metadata, root.snapshot_count - len(root.snapshots), "older snapshot")
@@ -87,50 +103,22 @@ def draw_tree(root: TreeNode) -> Tree:
 
 
 def _add_snapshot(parent: Tree, snapshot: SnapshotNode, base: str) -> None:
-    refs = f" ({', '.join(snapshot.refs)})" if snapshot.refs else ""
-    totals = [snapshot.operation or "", snapshot.committed_at]
-    if snapshot.rows is not None and snapshot.data_files is not None:
-        totals.append(f"{counted(snapshot.rows, 'row')} in {counted(snapshot.data_files, 'file')}")
-    node = parent.add(_label(f"snapshot {snapshot.snapshot_id}{refs}", ", ".join(totals)))
+    node = parent.add(_label(*snapshot_text(snapshot)))
     if snapshot.manifest_count is None:
         return
     what = f"manifest list, {counted(snapshot.manifest_count, 'manifest')}"
-    manifest_list = node.add(_label(_short(snapshot.manifest_list, base), what))
+    manifest_list = node.add(_label(short(snapshot.manifest_list, base), what))
     for manifest in snapshot.manifests:
         _add_manifest(manifest_list, manifest, base)
     _add_rest(manifest_list, snapshot.manifest_count - len(snapshot.manifests), "more manifest")
 
 
 def _add_manifest(parent: Tree, manifest: ManifestNode, base: str) -> None:
-    node = parent.add(_label(_short(manifest.manifest, base), _manifest_text(manifest)))
+    node = parent.add(_label(short(manifest.manifest, base), manifest_text(manifest)))
     for file in manifest.files:
-        node.add(_label(_short(file.file, base), _file_text(file)))
+        node.add(_label(short(file.file, base), file_text(file)))
     if manifest.files and manifest.live_files is not None:
         _add_rest(node, manifest.live_files - len(manifest.files), "more file")
-
-
-def _manifest_text(manifest: ManifestNode) -> str:
-    kind = "manifest" if manifest.content == "data" else "delete manifest"
-    counts = [
-        f"{count:,} {status}"
-        for count, status in (
-            (manifest.added_files, "added"),
-            (manifest.existing_files, "existing"),
-            (manifest.deleted_files, "deleted"),
-        )
-        if count
-    ]
-    rows = "" if manifest.rows is None else f", {counted(manifest.rows, 'row')}"
-    return f"{kind}, files: {', '.join(counts) or 'none'}{rows}"
-
-
-def _file_text(file: FileNode) -> str:
-    return f"{counted(file.rows, 'row')}, {format_bytes(file.bytes)}"
-
-
-def _short(location: str, base: str) -> str:
-    """Return a path relative to the table's location, with its random part shortened."""
-    return RANDOM_PART.sub(r"\1…", short_location(location, base))
 
 
 def _label(name: str, what: str) -> Text:

@@ -8,12 +8,12 @@ from typing import Any, Protocol, TypeVar
 
 import rich_click as click
 
-from icefield.cli.commands.tables import confirm
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument, where_option
 from icefield.cli.output import Column, moment, print_grid, print_json, print_text, talk
 from icefield.cli.progress import show_progress
-from icefield.cli.settings import LakeCommand, LakeGroup, Settings
+from icefield.cli.questions import asking_options, confirm
+from icefield.cli.settings import LakeCommand, LakeGroup, Settings, SnapshotCommand
 from icefield.commit.relocate import Progress
 from icefield.errors import InvalidInput
 from icefield.policy.result import UpkeepResult
@@ -21,6 +21,7 @@ from icefield.policy.run import OnProgress, UpkeepProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEASE_COLUMNS = (
+    Column("table"),
     Column("lease"),
     Column("kind"),
     Column("holder"),
@@ -40,21 +41,16 @@ class Result(Protocol):
     def as_dict(self) -> dict[str, object]: ...
 
 
-def _asks(command: F) -> F:
-    command = click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")(command)
-    return click.option("--yes", is_flag=True, help="Do not ask.")(command)
-
-
 @click.group(cls=LakeGroup)
 def upkeep() -> None:
     """Do the upkeep that tables need, by their properties icefield.upkeep.*, worst debt first."""
 
 
-@upkeep.command(cls=LakeCommand)
+@upkeep.command(cls=SnapshotCommand)
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.option("--minutes", metavar="N", type=float, help="How long it may take. A step in progress ends with a commit.")
 @click.option("--bytes", "max_bytes", metavar="N", type=click.IntRange(0), help="How many bytes may be rewritten.")
-@_asks
+@asking_options()
 @click.pass_obj
 def run(
     settings: Settings,
@@ -110,7 +106,7 @@ def plan(settings: Settings, tables: tuple[str, ...]) -> int | None:
 @click.option(
     "--snapshot", "snapshots", metavar="ID", type=int, multiple=True, help="Expire this one; may be repeated."
 )
-@_asks
+@asking_options()
 @click.pass_obj
 def expire(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
@@ -138,7 +134,7 @@ def expire(  # noqa: PLR0913 - one parameter per option
         _ask(settings, run, "Expire them?", dry_run=dry_run, yes=yes)
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
 @click.option(
@@ -146,7 +142,7 @@ def expire(  # noqa: PLR0913 - one parameter per option
     help="Search all files for this text, which only the rows have. May be repeated.",
 )  # fmt: skip
 @click.option("--drop-tags", is_flag=True, help="Drop tags that lead to the rows. Without it they are refused.")
-@_asks
+@asking_options()
 @click.pass_obj
 def forget(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
@@ -180,7 +176,7 @@ def forget(  # noqa: PLR0913 - one parameter per option
     "--older-than", metavar="AGE", help="The least age, such as 5d or 36h. By default that of the table: 3 days."
 )
 @click.option("--unsafe", is_flag=True, help="Allow an age below a day, although other engines may be writing.")
-@_asks
+@asking_options()
 @click.pass_obj
 def orphans(settings: Settings, table: str, *, older_than: str | None, unsafe: bool, dry_run: bool, yes: bool) -> None:
     """Mark files in the table's directories that nothing refers to.
@@ -200,7 +196,7 @@ def orphans(settings: Settings, table: str, *, older_than: str | None, unsafe: b
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@_asks
+@asking_options()
 @click.pass_obj
 def sweep(settings: Settings, table: str, *, dry_run: bool, yes: bool) -> None:
     """Delete marked files whose grace period is over, unless they are in use again or held by a lease.
@@ -217,20 +213,24 @@ def sweep(settings: Settings, table: str, *, dry_run: bool, yes: bool) -> None:
 
 
 @click.command(cls=LakeCommand)
-@table_argument()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @click.pass_obj
-def leases(settings: Settings, table: str) -> None:
-    """List long reads and writes of a table, and what they keep from being deleted."""
+def leases(settings: Settings, tables: tuple[str, ...]) -> None:
+    """List long reads and writes of tables, and what they keep from being deleted.
+
+    Without TABLE, those of all tables of the lake.
+    """
     with open_lake(settings) as lake:
-        found = lake.table(table).leases()
+        found = lake.leases(tables or None)
     if settings.as_json:
         print_json([lease.as_dict() for lease in found])
         return
     if not found:
-        talk(f"Nobody holds a lease on {table}.")
+        talk(f"Nobody holds a lease on {', '.join(tables) or 'any table'}.")
         return
     rows = [
         [
+            each.table,
             each.lease,
             each.kind,
             each.holder,
@@ -284,7 +284,7 @@ def undrop(settings: Settings, table: str, to: str | None) -> None:
 
 
 @click.command(cls=LakeCommand)
-@_asks
+@asking_options()
 @click.pass_obj
 def purge(settings: Settings, *, dry_run: bool, yes: bool) -> None:
     """Delete the files of tables that were dropped with --purge and can no longer be restored.

@@ -1,12 +1,17 @@
 """icefield views, view, create-view, drop-view: named queries."""
 
+from __future__ import annotations
+
 import rich_click as click
 
-from icefield.cli.commands.tables import confirm
-from icefield.cli.lakes import make_lake, open_lake
-from icefield.cli.output import moment, print_json, print_section, print_text, talk
+from icefield.cli.questions import asking_options, confirm
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.view import View
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    from icefield.cli.lakes import make_lake, open_lake
+    from icefield.cli.output import moment, print_json, print_section, print_text, talk
+    from icefield.view import View
 
 NAME = click.argument("name", metavar="VIEW")
 
@@ -63,8 +68,7 @@ def create_view(settings: Settings, name: str, sql: str, *, replace: bool, defau
 
 @click.command(cls=LakeCommand)
 @NAME
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@asking_options()
 @click.pass_obj
 def drop_view(settings: Settings, name: str, *, yes: bool, dry_run: bool) -> None:
     """Remove a view from the catalog. Its files are kept."""

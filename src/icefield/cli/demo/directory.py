@@ -13,6 +13,8 @@ from icefield.errors import InvalidInput
 MARKER = ".icefield-demo"
 MARKER_TEXT = "Made by `icefield demo`, which clears this directory when it runs again.\n"
 NAMESPACE, TABLE = "shop", "orders"
+ORDERS = f"{NAMESPACE}.{TABLE}"
+TABLES = (TABLE, "accounts", "checking", "savings")  # of all chapters
 
 
 def make_fresh(directory: Path) -> bool:
@@ -65,4 +67,4 @@ def _inside(directory: Path) -> Iterator[Path]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.name.startswith(f"{TABLE}-")
+    return path.name.startswith(tuple(f"{table}-" for table in TABLES))

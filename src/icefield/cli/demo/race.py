@@ -3,32 +3,26 @@
 Each writer opens the table by itself, appends its slices one by one, and reports each commit when it succeeds.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from queue import SimpleQueue
 from typing import Any, cast
 
 from icefield.backend import Backend
 from icefield.catalog.catalog import Catalog, PointerSwap
 from icefield.cli.demo.orders import spark_orders
+from icefield.cli.demo.processes import DemoProcess, interleave
 from icefield.config.connect import connect
-from icefield.errors import CommitConflict, CommitError
+from icefield.errors import CommitConflict
 from icefield.lake import Lake
 from icefield.table.table import Table
 
-ARROW_WRITER = "icefield.cli.demo.arrow_writer"
-READY, GO = "ready", "go"
-ERROR, HINT = "error", "hint"  # keys of the line by which a process tells why it stopped
+WRITER_MODULE, WRITER_ROLE = "icefield.cli.demo.actors", "append_task"
 # Who takes the next slice, over and over: Arrow appends are quicker, so those writers take two of eight each.
-TURNS = ("arrow-1", "arrow-2", "spark-1", "arrow-3", "arrow-1", "arrow-2", "spark-2", "arrow-3")
-ROUNDS = 3
-SLICES = ROUNDS * len(TURNS)
+ARROW_TURNS = ("arrow-1", "arrow-2", "arrow-3")
+SPARK_TURNS = ("arrow-1", "arrow-2", "spark-1", "arrow-3", "arrow-1", "arrow-2", "spark-2", "arrow-3")
+SLICES = 24
 WARM_UP_ROWS = 1_000
 
 Definition = Callable[[Lake], Table]
@@ -73,12 +67,12 @@ class CountingCatalog:
         return getattr(self._catalog, name)
 
 
-def share_out(lake: str, table: str, total: int) -> list[Task]:
+def share_out(lake: str, table: str, total: int, turns: Sequence[str] = SPARK_TURNS) -> list[Task]:
     """Cut the orders into slices and assign them to the writers."""
     edges = [total * at // SLICES for at in range(SLICES + 1)]
     slices: dict[str, list[tuple[int, int]]] = {}
     for at in range(SLICES):
-        slices.setdefault(TURNS[at % len(TURNS)], []).append((edges[at], edges[at + 1]))
+        slices.setdefault(turns[at % len(turns)], []).append((edges[at], edges[at + 1]))
     return [Task(writer, lake, table, total, tuple(slices[writer])) for writer in sorted(slices)]
 
 
@@ -112,61 +106,23 @@ def arrow_processes(tasks: Sequence[Task]) -> Iterator[list["ArrowProcess"]]:
         yield [stack.enter_context(ArrowProcess(task)) for task in tasks]
 
 
-class ArrowProcess:
-    """A writer in its own process, controlled through lines on its pipes."""
+class ArrowProcess(DemoProcess):
+    """A writer in its own process."""
 
     def __init__(self, task: Task) -> None:
-        self.task = task
-        command = [sys.executable, "-P", "-m", ARROW_WRITER, json.dumps(asdict(task))]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        super().__init__(task.writer, WRITER_MODULE, {"role": WRITER_ROLE, **asdict(task)})
 
     def landed(self) -> Iterator[Landed]:
         """Start it, and yield its commits as they succeed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        if self._process.stdout.readline().strip() == READY:
-            self._process.stdin.write(f"{GO}\n")
-            self._process.stdin.close()
-            for line in self._process.stdout:
-                yield self._parse(json.loads(line))
-        code = self._process.wait()
-        if code:
-            raise CommitError(f"the writer {self.task.writer} stopped with exit code {code}")
-
-    def _parse(self, message: dict[str, Any]) -> Landed:
-        if ERROR in message:
-            raise CommitError(f"the writer {self.task.writer} stopped: {message[ERROR]}", hint=message[HINT])
-        return Landed(**message)
-
-    def __enter__(self) -> "ArrowProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        with self._process:  # closes the pipes and waits
-            pass
+        for event in self.events():
+            yield Landed(**event)
 
 
 def race(spark: Any, spark_tasks: Sequence[Task], processes: Sequence[ArrowProcess]) -> Iterator[Landed]:
     """Run all writers concurrently, and yield commits as they succeed."""
-    landed: SimpleQueue[Landed | None] = SimpleQueue()
-
-    def run(commits: Iterator[Landed]) -> None:
-        try:
-            for commit in commits:
-                landed.put(commit)
-        finally:
-            landed.put(None)
-
     streams = [process.landed() for process in processes]
     streams += [append_slices(task, _spark_rows(spark, task.total)) for task in spark_tasks]
-    with ThreadPoolExecutor(len(streams)) as pool:
-        runs = [pool.submit(run, stream) for stream in streams]
-        for _ in streams:
-            yield from iter(landed.get, None)
-        for done in runs:
-            done.result()
+    yield from interleave(streams)
 
 
 def _spark_rows(spark: Any, total: int) -> Callable[[int, int], object]:

@@ -6,40 +6,31 @@ from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cli.commands.tree import draw_tree, read_tree
-from icefield.cli.commands.tree_model import TreeLimits
-from icefield.cli.demo.directory import NAMESPACE, TABLE
+from icefield.cli.demo.directory import ORDERS
 from icefield.cli.demo.duckdb import Totals, ask_duckdb
 from icefield.cli.demo.orders import SCHEMA, customer_of
-from icefield.cli.demo.race import Landed, arrow_processes, race, share_out, start_spark
+from icefield.cli.demo.race import Landed, arrow_processes, share_out
+from icefield.cli.demo.row_engines import DemoRows
 from icefield.cli.output import Column, Narrator, counted, grid, moment
+from icefield.cli.pictures.tree_model import TreeLimits
 from icefield.cli.progress import show_progress, show_wait
 from icefield.cli.values import grid_cell
 from icefield.config.connect import connect
 from icefield.errors import IcefieldError
-from icefield.explain.explain import format_bytes
 from icefield.lake import Lake
 from icefield.plan.versions import AsOf
+from icefield.showing import format_bytes
 from icefield.table.table import Table
 
-NAME = f"{NAMESPACE}.{TABLE}"
 PARTITION_BY = ("day(ts)", "bucket(4, customer_id)")
 WINDOW = "ts >= TIMESTAMP '2026-01-17 09:00:00+00:00' AND ts < TIMESTAMP '2026-01-18 09:00:00+00:00'"
 BAD_DAY = "ts >= TIMESTAMP '2026-01-20 00:00:00+00:00' AND ts < TIMESTAMP '2026-01-21 00:00:00+00:00'"
-WRONG_AMOUNT = "cast(amount * 100 AS decimal(10, 2))"
 TREE = TreeLimits(snapshots=4, manifests=4, files=2)
-TOTALS = (
-    "count(*) AS rows",
-    "count(DISTINCT order_id) AS distinct_orders",
-    "sum(amount) AS revenue",
-    "sum(size(items)) AS items",
-    "date_format(max(ts), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\") AS last_order",
-)
 
 
 @dataclass(frozen=True)
@@ -59,38 +50,38 @@ class Day:
 class Story:
     """The demo on one lake; each chapter is printed while it runs."""
 
-    def __init__(self, narrator: Narrator, lake: Lake, directory: Path, rows: int) -> None:
+    def __init__(self, narrator: Narrator, lake: Lake, directory: Path, rows: int, engine: DemoRows) -> None:
         self._tell = narrator
         self._lake = lake
         self._directory = directory
         self._rows = rows
         self._began = lake.ambient.monotonic()
+        self._engine = engine
         self._table: Table
-        self._spark: Any = None
 
     def create(self) -> None:
         """Create the table."""
         self._tell.chapter("A table in a directory")
         self._table = create_orders(self._lake)
-        self._tell.say(f"{NAME} is an Apache Iceberg table, partitioned by {' and '.join(PARTITION_BY)}.")
+        self._tell.say(f"{ORDERS} is an Apache Iceberg table, partitioned by {' and '.join(PARTITION_BY)}.")
         self._tell.say(f"Its pointer is a row in {self._directory}/catalog.db; its files are next to it.")
 
     def ingest(self) -> dict[str, object]:
         """Run all writers concurrently, and check that no row was lost or duplicated."""
         self._tell.chapter(f"{self._rows:,} orders from several writers at once")
-        tasks = share_out(str(self._directory), NAME, self._rows)
-        by_spark = [t for t in tasks if t.writer.startswith("spark")]
+        tasks = share_out(str(self._directory), ORDERS, self._rows, self._engine.turns)
         by_arrow = [t for t in tasks if t.writer.startswith("arrow")]
+        by_spark = [t for t in tasks if t not in by_arrow]
+        threads = f" and {counted(len(by_spark), 'thread')} with Spark DataFrames" if by_spark else ""
         self._tell.say(
-            f"{counted(len(by_arrow), 'process', 'processes')} with Arrow and {counted(len(by_spark), 'thread')} with "
-            f"Spark DataFrames append to it, {sum(len(t.slices) for t in tasks)} commits in total."
+            f"{counted(len(by_arrow), 'process', 'processes')} with Arrow{threads} append to it, "
+            f"{sum(len(t.slices) for t in tasks)} commits in total."
         )
         landed: list[Landed] = []
         with arrow_processes(by_arrow) as processes:
-            with show_wait("starting Spark"):
-                self._spark = start_spark(self._lake, create_orders, self._rows)
+            self._engine.start(self._lake, create_orders, self._rows)
             with show_progress("appending", self._rows, "orders") as steps:
-                for commit in race(self._spark, by_spark, processes):
+                for commit in self._engine.race(by_spark, processes):
                     landed.append(commit)
                     steps.advance(commit.rows, f"commit {len(landed)} succeeded, from {commit.writer}")
         return self._check_ingest(landed)
@@ -99,9 +90,8 @@ class Story:
         self._show_writers(landed)
         known = {s.snapshot_id for s in self._table.snapshots()}
         missing = [c for c in landed if c.snapshot_id not in known]
-        with show_wait("counting with Spark"):
-            orders = self._table.scan(select=["order_id"]).to_spark()
-            rows, distinct = orders.selectExpr("count(*)", "count(DISTINCT order_id)").first()
+        with show_wait(f"counting with {self._engine.name}"):
+            rows, distinct = self._engine.count(self._table.scan(select=["order_id"]))
         on_disk, in_table = len(list(self._directory.rglob("*.parquet"))), self._table.scan().files().num_rows
         if missing or (rows, distinct, on_disk) != (self._rows, self._rows, in_table):
             found = f"{rows} rows, {distinct} ids, {len(missing)} commits missing, {on_disk} files for {in_table}"
@@ -114,7 +104,10 @@ class Story:
         self._tell.say(
             f"The directory holds {on_disk:,} data files, and the table names {in_table:,}: no retry wrote one again."
         )
-        self._tell.say(f"Spark counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none duplicated.")
+        self._tell.say(
+            f"{self._engine.name} counts {rows:,} rows with {distinct:,} distinct order ids: none lost, none "
+            "duplicated."
+        )
         return {"commits": len(landed), "lost_races": lost, "rows": rows, "files": in_table, "files_on_disk": on_disk}
 
     def _show_writers(self, landed: list[Landed]) -> None:
@@ -136,9 +129,9 @@ class Story:
         scan = self._table.scan(where, select=columns)
         explanation = scan.explain()
         self._tell.show(str(explanation))
-        with show_wait("running it on Spark"):
-            found = scan.to_spark().orderBy("ts").toArrow()
-        self._tell.say(f"Spark reads those files alone, and finds {counted(found.num_rows, 'order')}:")
+        with show_wait(f"running it with {self._engine.name}"):
+            found = self._engine.read(scan, "ts")
+        self._tell.say(f"{self._engine.name} reads those files alone, and finds {counted(found.num_rows, 'order')}:")
         cells = [[grid_cell(value) for value in row.values()] for row in found.slice(0, 5).to_pylist()]
         self._tell.show(grid([Column(name) for name in columns], cells))
         return explanation.as_dict()
@@ -148,9 +141,8 @@ class Story:
         self._tell.chapter("A bad write, and the way back")
         good = self._day()
         self._tell.say("A job that takes euros for cents overwrites the orders of 20 January with amounts times 100.")
-        with show_wait("overwriting with Spark"):
-            wrong = self._table.scan(BAD_DAY).to_spark().selectExpr("* EXCEPT (amount)", f"{WRONG_AMOUNT} AS amount")
-            bad = self._table.overwrite(wrong, where=BAD_DAY)
+        with show_wait(f"overwriting with {self._engine.name}"):
+            bad = self._table.overwrite(self._engine.with_wrong_amounts(self._table.scan(BAD_DAY)), where=BAD_DAY)
         assert bad is not None
         versions = [
             ("before the bad write", good),
@@ -174,7 +166,7 @@ class Story:
     def draw(self) -> None:
         """Draw the metadata tree."""
         self._tell.chapter("What the table is made of")
-        self._tell.show(draw_tree(read_tree(self._lake, NAME, TREE)))
+        self._tell.show(draw_tree(read_tree(self._lake, ORDERS, TREE)))
 
     def ask_peer(self) -> dict[str, object]:
         """Read the same rows with another engine."""
@@ -185,7 +177,11 @@ class Story:
             self._tell.say(f"DuckDB is skipped ({peer.why_not}).")
             return {"duckdb": None, "why_not": peer.why_not}
         ours = self._totals()
-        columns = [Column(""), Column("Spark through icefield", "right"), Column(f"DuckDB {peer.version}", "right")]
+        columns = [
+            Column(""),
+            Column(f"{self._engine.name} through icefield", "right"),
+            Column(f"DuckDB {peer.version}", "right"),
+        ]
         pairs = [(name, getattr(ours, name), getattr(peer.totals, name)) for name in Totals.__dataclass_fields__]
         self._tell.show(grid(columns, [[name.replace("_", " "), a, b] for name, a, b in pairs]))
         if ours != peer.totals:
@@ -209,9 +205,9 @@ class Story:
         self._tell.say(f"All this took {took:.0f} seconds. Next:")
         start = f"{program} --lake {shlex.quote(str(self._directory))}"
         for command in (
-            f"query {NAME} --where \"country = 'AT' AND amount > 500\" --select order_id,ts,amount",
-            f"explain {NAME} --where \"ts < TIMESTAMP '2026-01-02 00:00:00+00:00'\"",
-            f"snapshots {NAME}",
+            f"query {ORDERS} --where \"country = 'AT' AND amount > 500\" --select order_id,ts,amount",
+            f"explain {ORDERS} --where \"ts < TIMESTAMP '2026-01-02 00:00:00+00:00'\"",
+            f"snapshots {ORDERS}",
         ):
             self._tell.say(f"   {start} {command}")
 
@@ -220,31 +216,31 @@ class Story:
         return Day(scan.snapshot_id, scan.to_arrow().read_all().sort_by("order_id").combine_chunks())
 
     def _totals(self) -> Totals:
-        with show_wait("adding up with Spark"):
-            return Totals(**self._table.scan().to_spark().selectExpr(*TOTALS).first().asDict())
+        with show_wait(f"adding up with {self._engine.name}"):
+            return self._engine.totals(self._table.scan())
 
 
 def create_orders(lake: Lake) -> Table:
     """Create the table of the demo."""
-    return lake.create_table(NAME, SCHEMA, partition_by=PARTITION_BY)
+    return lake.create_table(ORDERS, SCHEMA, partition_by=PARTITION_BY)
 
 
-def tell(narrator: Narrator, directory: Path, rows: int, program: Path) -> dict[str, object]:
+def tell(narrator: Narrator, directory: Path, rows: int, program: str, engine: DemoRows) -> dict[str, object]:
     """Run all chapters, and return their results."""
     with connect(directory) as lake:
-        story = Story(narrator, lake, directory, rows)
+        story = Story(narrator, lake, directory, rows, engine)
         story.create()
-        result: dict[str, object] = {"lake": str(directory), "table": NAME}
+        result: dict[str, object] = {"lake": str(directory), "table": ORDERS}
         result["ingest"] = story.ingest()
         result["explain"] = story.prune()
         result["repair"] = story.repair()
         story.draw()
         result["peer"] = story.ask_peer()
-        story.end(_program_text(program))
+        story.end(program)
     return result
 
 
-def _program_text(program: Path) -> str:
+def program_text(program: Path) -> str:
     """Return how this program was called, so that the next command can be typed as shown."""
     if shutil.which(program.name) == str(program) or program.name != "icefield":
         return "icefield"

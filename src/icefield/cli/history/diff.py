@@ -1,19 +1,28 @@
 """icefield diff, log: compare two versions of a table; show its snapshots as a graph."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import rich_click as click
 
 from icefield.arguments import whole_number
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import table_argument
-from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text, talk
+from icefield.cli.options import html_option, table_argument
+from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
-from icefield.history.diff import VersionDiff
-from icefield.history.log import LogEntry, list_log
-from icefield.history.log_page import render_log
+from icefield.deferred import deferred_imports
+
+with deferred_imports(__name__):
+    import pyarrow as pa
+
+    from icefield.cli.lakes import open_lake
+    from icefield.cli.pictures.diff_page import render_diff
+    from icefield.cli.pictures.log_page import render_log
+    from icefield.cli.pictures.page import write_page
+    from icefield.history.diff import VersionDiff
+    from icefield.history.log import LogEntry
+    from icefield.table.reading.readable import python_values
 
 if TYPE_CHECKING:
     from icefield.plan.versions import AsOf
@@ -28,8 +37,9 @@ LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operati
 @click.option(
     "--rows", metavar="N", type=click.IntRange(0), default=5, show_default=True, help="How many rows to show."
 )
+@html_option("the difference")
 @click.pass_obj
-def diff(settings: Settings, table: str, before: str, after: str | None, rows: int) -> None:
+def diff(settings: Settings, table: str, before: str, after: str | None, rows: int, html: Path | None) -> None:
     """Compare two versions of a table: rows, files, columns, properties, partition spec.
 
     A version is a snapshot id, a time, a branch or a tag; AFTER is by default the head of main. Rows that were only
@@ -38,33 +48,37 @@ def diff(settings: Settings, table: str, before: str, after: str | None, rows: i
     with open_lake(settings) as lake:
         found = lake.table(table).diff(_version(before), None if after is None else _version(after))
         shown = {"added": _some(found.added(), rows), "removed": _some(found.removed(), rows)}
+        if html is not None:
+            plain = {change: _plain(shown[change]) for change in ("removed", "added")}
+            write_page(html, render_diff(table, found, shown["added"].column_names, plain))
         if settings.as_json:
             print_json({**found.as_dict(), "sample": {change: _plain(each) for change, each in shown.items()}})
-        else:
+        elif html is None:
             _print_diff(found, shown)
 
 
 @click.command(cls=LakeCommand)
 @table_argument()
+@click.option("--ref", metavar="REF", help="Only the snapshots that a branch or tag was made from.")
 @click.option("--graph", is_flag=True, help="Draw which snapshots descend from which.")
-@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the graph as an HTML page.")
+@html_option("the graph")
 @click.pass_obj
-def log(settings: Settings, table: str, *, graph: bool, html: Path | None) -> None:
-    """List the snapshots of all branches, newest first."""
+def log(settings: Settings, table: str, *, ref: str | None, graph: bool, html: Path | None) -> None:
+    """List the snapshots of all branches, or of one, newest first."""
     with open_lake(settings) as lake:
-        entries = list_log(lake.table(table).metadata)
+        entries = lake.table(table).log(ref)
     if html is not None:
-        html.write_text(render_log(table, entries), encoding="utf-8")
-        talk(f"Wrote {html}.")
+        write_page(html, render_log(table, entries))
     if settings.as_json:
         print_json([entry.as_dict() for entry in entries])
     elif graph:
-        _print_graph(entries)
+        for line in graph_lines(entries):
+            print_text(line)
     elif html is None:
         print_grid(LOG_COLUMNS, [_log_row(entry) for entry in entries])
 
 
-def _version(text: str) -> "AsOf":
+def _version(text: str) -> AsOf:
     number = whole_number(text)
     return text if number is None else number
 
@@ -80,7 +94,7 @@ def _some(batches: pa.RecordBatchReader, count: int) -> pa.Table:
 
 
 def _plain(rows: pa.Table) -> list[dict[str, object]]:
-    return [{name: _text(value) for name, value in row.items()} for row in rows.to_pylist()]
+    return [{name: _text(value) for name, value in row.items()} for row in python_values(rows)]
 
 
 def _text(value: object) -> object:
@@ -103,22 +117,25 @@ def _print_diff(found: VersionDiff, shown: dict[str, pa.Table]) -> None:
     sample = [
         [sign, *row.values()]
         for sign, change in (("-", "removed"), ("+", "added"))
-        for row in shown[change].to_pylist()
+        for row in python_values(shown[change])
     ]
     if sample:
         print_text("")
         print_grid([Column(""), *(Column(name) for name in shown["added"].column_names)], sample)
 
 
-def _print_graph(entries: list[LogEntry]) -> None:
+def graph_lines(entries: list[LogEntry]) -> list[str]:
+    """Draw the log as a graph, in text."""
     width = max((len(entry.graph()) for entry in entries), default=0)
+    lines = []
     for entry in entries:
         refs = f" ({', '.join(entry.refs)})" if entry.refs else ""
         when, snapshot = moment(entry.snapshot.timestamp_ms), entry.snapshot
         note = f"  {entry.note}" if entry.note else ""
-        print_text(f"{entry.graph():<{width}}  {snapshot.snapshot_id} {when} {snapshot.operation}{refs}{note}")
+        lines.append(f"{entry.graph():<{width}}  {snapshot.snapshot_id} {when} {snapshot.operation}{refs}{note}")
         if (edges := entry.edges()) is not None:
-            print_text(edges)
+            lines.append(edges)
+    return lines
 
 
 def _log_row(entry: LogEntry) -> list[object]:

@@ -14,7 +14,7 @@ from icefield.cli.lakes import make_lake, open_lake
 from icefield.cli.options import parse_pairs
 from icefield.cli.output import counted, talk
 from icefield.cli.row_output import GRID_ROWS, PARQUET, WRITERS, Rows, write_file
-from icefield.cli.settings import LakeCommand, Settings
+from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.sql.runner import StatementRunner
 from icefield.cli.sql.shell import run_shell
 from icefield.engine.choose import AUTO, ENGINES, EngineName
@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"[+-]?(0|[1-9]\d*)\.\d+")
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 
 
-@click.command(cls=LakeCommand)
+@click.command(cls=SnapshotCommand)
 @click.argument("statement", required=False)
 @click.option("--file", "file", metavar="FILE", help="Run the statements of a file; - is stdin.")
 @click.option(

@@ -5,14 +5,13 @@ only Spark can evaluate them. Spark is started once, by the first statement that
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from icefield.cli.output import stderr_console
 from icefield.cli.progress import show_wait
-from icefield.engine.choose import AUTO, SPARK, EngineName
-from icefield.engine.local import LOCAL
+from icefield.engine.choose import AUTO, LOCAL, SPARK, EngineName
 from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import NeedsSpark
 from icefield.expr.query.lexer import lex
@@ -47,7 +46,7 @@ class StatementRunner:
         if is_query(text) or any(token.word == "select" for token in lex(text)):
             return self._on(text, SPARK)
         try:
-            return self._on(text, cast(EngineName, LOCAL))
+            return self._on(text, LOCAL)
         except NeedsSpark:
             return self._on(text, SPARK)
 

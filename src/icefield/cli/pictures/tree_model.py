@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
-from icefield.cli.commands.snapshots import refs_of, summary_number
 from icefield.cli.output import moment
+from icefield.cli.snapshot_facts import refs_of, summary_number
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.decode import decode_manifest
 from icefield.codec.manifest.header import DELETE_MANIFEST

@@ -1,0 +1,1 @@
+"""Commands that change what tables and namespaces are: columns, layout, properties, names."""

@@ -1,0 +1,1 @@
+"""Pictures of tables: the metadata tree, and HTML pages."""

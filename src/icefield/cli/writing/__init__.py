@@ -1,0 +1,1 @@
+"""Commands that write rows of files to tables."""

@@ -1,0 +1,55 @@
+"""icefield branch, tag, lake-branch, lake-tag: what they print, dry runs, questions, retention."""
+
+import pytest
+from tests.cli.conftest import Icefield, answer
+
+
+def refs(icefield: Icefield) -> list[str]:
+    return sorted(icefield("describe", "shop.orders", "--json").json["refs"])
+
+
+def test_a_branch_is_created_kept_moved_and_dropped(orders: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert orders("branch", "shop.orders", "staging", "--dry-run").out == "would create branch staging\n"
+    made = orders("branch", "shop.orders", "staging", "--keep-last", "3", "--json").json
+    assert (made["kind"], made["action"], made["name"]) == ("branch", "created", "staging")
+    assert orders("branch", "shop.orders", "staging").code == 1
+    changed = orders("branch", "shop.orders", "staging", "--max-age", "30d", "--max-snapshot-age", "2h", "--json").json
+    assert changed["action"] == "changed"
+    (row,) = [each for each in orders("refs", "shop.orders", "--json").json if each["name"] == "staging"]
+    assert 30 * 86_400_000 in row.values()
+    assert 7_200_000 in row.values()
+    assert orders("branch", "shop.orders", "staging", "--replace").out.startswith("moved branch staging at ")
+    answer(monkeypatch, "n\n")
+    assert orders("branch", "shop.orders", "staging", "--drop").code == 1
+    assert refs(orders) == ["main", "staging"]
+    assert orders("branch", "shop.orders", "staging", "--drop", "--yes").out == "dropped branch staging\n"
+    assert refs(orders) == ["main"]
+
+
+def test_a_tag_is_renamed_and_what_is_missing_is_refused(orders: Icefield) -> None:
+    orders("tag", "shop.orders", "q1")
+    assert orders("tag", "shop.orders", "q1", "--rename", "first").out.startswith("renamed q1 to tag first at ")
+    assert "has no tag q1" in orders("tag", "shop.orders", "q1", "--drop", "--yes").err
+    assert orders("tag", "shop.orders", "first", "--max-age", "soon").code == 1
+    assert orders("tag", "shop.orders", "first", "--drop", "--rename", "x").code == 1
+    assert refs(orders) == ["first", "main"]
+
+
+def test_branches_and_tags_of_all_tables(orders: Icefield) -> None:
+    orders("create", "shop.stock", "id long")
+    assert orders("lake-tag", "q1", "--dry-run").out.splitlines() == [
+        "would create q1 of shop.orders",
+        "would create q1 of shop.stock",
+    ]
+    assert orders("lake-tag", "q1", "--json").json == {"name": "q1", "action": "created", "tables": ["shop.orders"]}
+    assert orders("lake-tag", "q1", "--list").out == "shop.orders\n"
+    assert orders("lake-branch", "work", "shop.orders").out == "created work of shop.orders\n"
+    orders("append", "shop.orders", "rows.jsonl", "--branch", "work")
+    assert orders("lake-branch", "work", "--publish", "--dry-run").out == "would publish work of shop.orders\n"
+    assert orders("count", "shop.orders").out == "4\n"
+    assert orders("lake-branch", "work", "--publish").out == "published work of shop.orders\n"
+    assert orders("count", "shop.orders").out == "8\n"
+    assert orders("lake-tag", "q1", "--drop").code == 1
+    assert orders("lake-tag", "q1", "--drop", "--yes").out == "dropped q1 of shop.orders\n"
+    assert orders("lake-branch", "work", "shop.orders", "--drop").code == 1
+    assert refs(orders) == ["main", "work"]
