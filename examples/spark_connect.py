@@ -47,7 +47,7 @@ def main() -> None:
         print(f"upsert    {events.count()} rows by {changed.engine}")
 
         # A verb without a DataFrame runs on Spark if you say so, or if there is much to read.
-        deleted = events.delete("day = 7", engine="spark")
+        deleted = events.delete("id % 10 = 7", engine="spark")
         print(f"delete    {events.count()} rows by {deleted.engine}")
     spark.stop()
 
