@@ -2,7 +2,9 @@
 
 import json
 import os
+import pkgutil
 import sys
+from importlib import import_module
 
 import pyarrow as pa
 
@@ -11,11 +13,19 @@ from icefield.cli.main import run
 from icefield.errors import IcefieldError
 
 
-def main(target: str, uid: int | None) -> None:
+def load_everything() -> None:
+    """Import every module that works without Spark, and what is loaded by first reads and writes."""
+    for module in pkgutil.walk_packages(icefield.__path__, "icefield."):
+        if not module.name.startswith(("icefield.spark", "icefield.__main__", "icefield.codec.avro.kernel-")):
+            import_module(module.name)
     warm = icefield.connect("memory:").create_table("a.t", "id long")
     warm.append(pa.table({"id": [1]}))
     warm.scan("id = 1").to_arrow().read_all()
     run(["--help"])
+
+
+def main(target: str, uid: int | None) -> None:
+    load_everything()  # the other user may not be allowed to read Python's own files
     if uid is not None:
         os.setgroups([])
         os.setgid(uid)

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from tests.schema_cases import schemas
 
-from icefield.model.metadata import FORMAT_VERSIONS, TableMetadata
+from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionField, PartitionSpec
 from icefield.model.snapshot import (
     MAIN,
@@ -15,6 +15,7 @@ from icefield.model.snapshot import (
     Snapshots,
 )
 from icefield.model.sort_order import UNSORTED, Direction, NullOrder, SortField, SortOrder
+from icefield.properties.format_versions import FORMAT_VERSIONS
 from icefield.types.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Unknown, Void, Year
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)

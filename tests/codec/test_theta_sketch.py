@@ -1,7 +1,14 @@
 """Theta sketches: hashes of single values as DataSketches computes them, and estimates of distinct values."""
 
+from functools import reduce
+from random import Random
+
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.effort import effort
 
 from icefield.codec.puffin.theta_sketch import EMPTY_SKETCH, MOST_HASHES, ThetaSketch, hash_values
 from icefield.types.datatypes import BooleanType, DecimalType, FixedType, IntegerType, LongType, StringType
@@ -80,3 +87,16 @@ def test_small_sketches_have_short_forms() -> None:
     one = hash_values(pa.array([1], pa.int64()), LongType())
     assert EMPTY_SKETCH.encode() == bytes([1, 3, 3, 0, 0, 30, 0xCC, 0x93])
     assert ThetaSketch.of(one).encode() == bytes([1, 3, 3, 0, 0, 58, 0xCC, 0x93]) + one.astype("<u8").tobytes()
+
+
+@effort(40)
+@given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(1, 9_000)), min_size=1, max_size=5), st.randoms())
+def test_sketches_of_parts_make_the_sketch_of_the_whole(parts: list[tuple[int, int]], random: Random) -> None:
+    hashes = [hash_values(pa.array(range(at, at + count), pa.int64()), LongType()) for at, count in parts]
+    whole = ThetaSketch.of(np.concatenate(hashes))
+    sketches = [ThetaSketch.of(each) for each in hashes]
+    random.shuffle(sketches)
+    merged = reduce(ThetaSketch.merged, sketches, EMPTY_SKETCH)
+    assert (merged.hashes.tolist(), merged.theta) == (whole.hashes.tolist(), whole.theta)
+    distinct = len(set().union(*(range(at, at + count) for at, count in parts)))
+    assert abs(merged.estimate - distinct) <= 0.1 * distinct

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from icefield.lake import Lake
+from icefield.table.table import Table
 
 # Few versions are kept, so that every commit also removes an old metadata file after its swap.
 PROPERTIES = {
@@ -36,6 +37,29 @@ def prepare(lake: Lake) -> None:
     for n in (1, 2):
         v.delete(f"id = {n}", mode="merge-on-read")
     lake.create_table("a.empty", "id long, text string", properties=PROPERTIES)
+    part_branches(lake.create_table("a.h", "id long, text string", properties=PROPERTIES))
+    part_the_lake(lake)
+
+
+def part_branches(h: Table) -> None:
+    """Make a branch that has diverged from main, in rows of one file."""
+    h.append(rows(1, 2, 3, 4))
+    h.create_branch("b")
+    h.at("b").update({"text": "'changed'"}, "id = 1")
+    h.at("b").append(rows(5))
+    h.delete("id = 3", mode="merge-on-read")
+    h.append(rows(6))
+
+
+def part_the_lake(lake: Lake) -> None:
+    """Make a branch of two tables, one of which has diverged from it."""
+    names = ["a.p", "a.q"]
+    for name in names:
+        lake.create_table(name, "id long, text string", properties=PROPERTIES).append(rows(1, 2))
+    work = lake.branch("w", tables=names)
+    for name in names:
+        work.table(name).update({"text": "'changed'"}, "id = 1")
+    lake.table("a.p").append(rows(3))
 
 
 def rows(*ids: int) -> pa.Table:
@@ -116,6 +140,44 @@ def compact(lake: Lake) -> None:
     lake.table("a.t").compact()
 
 
+def publish(lake: Lake) -> None:
+    lake.table("a.h").publish("b")
+
+
+def rebase(lake: Lake) -> None:
+    lake.table("a.h").at("b").rebase()
+
+
+def cherry_pick(lake: Lake) -> None:
+    h = lake.table("a.h")
+    (updated,) = (s for s in h.snapshots() if s.operation == "overwrite")
+    h.cherry_pick(updated.snapshot_id)
+
+
+def revert(lake: Lake) -> None:
+    h = lake.table("a.h")
+    (deleted,) = (s for s in h.snapshots() if s.operation == "delete")
+    h.revert(deleted.snapshot_id)  # a data file with the row that it restores
+
+
+def undo(lake: Lake) -> None:
+    lake.table("a.h").undo()
+
+
+def branch_the_lake(lake: Lake) -> None:
+    lake.branch("experiment", tables=["a.t", "a.u", "a.empty"])
+
+
+def publish_tables(lake: Lake) -> None:
+    with lake.transaction() as tx:
+        tx.table("a.h").publish("b")
+        tx.table("a.t").append(rows(8), idempotency_key="with-publish")
+
+
+def publish_the_lake(lake: Lake) -> None:
+    lake.at("w").publish()
+
+
 OPERATIONS = {
     "append": Operation(append),
     "overwrite": Operation(overwrite),
@@ -134,4 +196,12 @@ OPERATIONS = {
     "empty branch": Operation(begin_branch, repeatable=False),
     "transaction": Operation(transact),
     "compaction": Operation(compact, repeatable=False),
+    "publish": Operation(publish),
+    "rebase": Operation(rebase),
+    "cherry-pick": Operation(cherry_pick, repeatable=False),
+    "revert": Operation(revert, repeatable=False),
+    "undo": Operation(undo, repeatable=False),
+    "lake-wide branch": Operation(branch_the_lake, repeatable=False),
+    "publish in a transaction": Operation(publish_tables),
+    "lake-wide publish": Operation(publish_the_lake),
 }

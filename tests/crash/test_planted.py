@@ -29,6 +29,7 @@ def make_scene(zygote: Zygote, tmp_path: Path) -> Iterator[Callable[[str], Scene
         ("append", "pointer before metadata"),
         ("append", "pointer before manifests"),
         ("transaction", "tables one by one"),
+        ("lake-wide publish", "tables one by one"),
     ],
 )
 def test_a_kill_finds(operation: str, planted: str, make_scene: Callable[[str], Scene]) -> None:

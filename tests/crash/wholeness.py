@@ -20,15 +20,19 @@ CATALOG_PREFIX = "catalog."
 
 
 def content(lake: Lake) -> Content:
-    """Read every table: its columns, rows, snapshots and refs."""
+    """Read every table: its columns, rows, snapshots, and the rows of its refs."""
     return {name: _content(lake.table(name)) for name in lake.tables()}
 
 
 def _content(table: Table) -> tuple[Any, ...]:
-    rows = table.scan().to_arrow().read_all()
-    in_order = sorted(rows.to_pylist(), key=lambda row: (row["id"], str(row)))
     operations = [str(snapshot.operation) for snapshot in table.snapshots()]
-    return (rows.column_names, in_order, operations, sorted(table.refs()))
+    columns = [field.name for field in table.schema.fields]
+    return (columns, _rows(table), operations, {name: _rows(table.at(name)) for name in table.refs()})
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    found = table.scan().to_arrow().read_all().to_pylist()
+    return sorted(found, key=lambda row: (row["id"], str(row)))
 
 
 def fingerprint(lake: Lake, folder: Path) -> Fingerprint:

@@ -223,7 +223,7 @@ def test_a_compaction_ends_with_a_commit_when_the_time_is_over() -> None:
     table = lake.create_table("t.t", "id long, n long", partition_by=["n"], properties=properties)
     for number in range(4):
         table.append(rows(*range(8)).set_column(0, "id", [[number] * 8]))
-    done = lake.upkeep(minutes=1)
+    done = lake.upkeep(minutes=0.3)
     reason = str(step(done, "t.t", "compact").reason)
     assert "groups are left for the next run" in reason
     made = [s for s in table.snapshots() if s.operation == "replace"]

@@ -131,6 +131,28 @@ def test_small_files_are_what_compaction_takes_for_small(lake: Lake) -> None:
     assert table.report().debt.data_files == 1
 
 
+def test_retention_costs_what_it_keeps(lake: Lake, table: Table) -> None:
+    """History, and later what waits for the end of the grace period: both are paid for safety."""
+    table.drop_tag("then")
+    day = 24 * 3600 * 1000
+    table.set_properties({"history.expire.max-snapshot-age-ms": str(7 * day), "icefield.gc.grace-ms": str(day)})
+    table.overwrite(ROWS)
+    kept = check_whole(lake, table)
+    assert (kept.kept, kept.kept_share) == (kept.history, kept.history.bytes / kept.live.bytes)
+    assert "retention (7 days of history, at least a snapshot, and 1 day of grace) keeps " in str(kept)
+    assert f": {kept.kept_share:.0%} of what is live" in str(kept)
+    lake.ambient.sleep(8 * 24 * 3600)
+    table.expire_snapshots()
+    waits = check_whole(lake, table)
+    assert waits.waiting.bytes > 0
+    assert waits.kept == waits.history + waits.waiting
+    table.set_properties({"icefield.gc.grace-ms": "5400000", "icefield.gc.foreign-readers": "false"})
+    assert "1.5 hours of grace" in str(table.report())
+    total = lake.report(price=1e6)
+    assert (total.kept, total.retention) == (table.report().kept, None)
+    assert total.as_dict()["cost"]["kept"] == pytest.approx(total.kept.bytes / 1000)  # type: ignore[index]
+
+
 def test_money_is_bytes_times_price(lake: Lake, table: Table) -> None:
     found = table.report(price=1_000_000.0)
     cost = found.cost(found.stored.bytes)

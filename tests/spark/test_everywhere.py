@@ -34,6 +34,7 @@ BY_PLANS = (
     "tests/spark/test_filters.py::test_columns_filter_as_spark_does",
     "tests/test_views.py::test_views_read_tables_and_views_of_any_namespace",
     "tests/test_examples.py::test_spark_connect",
+    "tests/sql/test_sql_page.py::test_spark_runs_what_the_page_says",
 )
 CORE = {SparkPlace.CLUSTER: BY_TASKS, SparkPlace.CONNECT: (*BY_TASKS, *BY_PLANS)}
 

@@ -3,6 +3,7 @@
 import gc
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ import icefield
 from icefield.ambient import SystemAmbient
 from icefield.errors import LeaseLost, MissingFile, NoSuchSnapshot
 from icefield.lake import Lake
+from icefield.spark.data_source import read as data_source_read
 from icefield.spark.data_source.data_source import IcefieldSource
+from icefield.spark.data_source.held_version import HeldVersion
 from icefield.spark.data_source.write import SourceWriter
 from icefield.spark.session.session import is_remote
 from icefield.table.table import Table
@@ -167,6 +170,26 @@ def test_tasks_of_the_source_read_what_was_planned(lake: Lake) -> None:
     assert table.sweep().leases_lost == 1
     with pytest.raises(MissingFile):
         list(travelled.read(parts[0]))
+
+
+@contextmanager
+def not_renewed(*_: object) -> Iterator[Callable[[], None]]:
+    yield lambda: None
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("kind", "name", "off"),
+    [(HeldVersion, "renewed", not_renewed), (data_source_read, "hold_version", lambda *_: None)],
+    ids=["tasks do not renew", "queries hold nothing"],
+)
+def test_without_its_lease_a_query_of_the_source_is_hurt(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, kind: object, name: str, off: object
+) -> None:
+    """A dead driver must not end what its tasks read: the test before this one breaks without either guard."""
+    monkeypatch.setattr(kind, name, off)
+    with pytest.raises((AssertionError, MissingFile, ValueError)):
+        test_tasks_of_the_source_read_what_was_planned(lake)
 
 
 def test_the_source_refuses_a_version_that_expired_since_it_was_loaded(lake: Lake) -> None:
