@@ -14,7 +14,7 @@ from tests.sim.reading import Reading, Rows
 from tests.sim.watch import Watch
 
 from icefield.catalog.catalog import PointerSwap
-from icefield.commit.validate.ancestry import MERGED
+from icefield.commit.validate.ancestry import MERGED, PICKED
 from icefield.errors import ConcurrentChange, IcefieldError, InvalidInput, MissingFile
 from icefield.model.snapshot import MAIN
 from icefield.storage.store import Store
@@ -225,7 +225,8 @@ class Judge:
             {i: s.get("parent-snapshot-id") for i, s in snapshots.items()},
             tuple(field["name"] for field in current["fields"]),
             {key: value for key, value in metadata.get("properties", {}).items() if "@" not in key},
-            {i: int(s["summary"][MERGED]) for i, s in snapshots.items() if MERGED in s.get("summary", {})},
+            _named(snapshots, MERGED),
+            _named(snapshots, PICKED),
         )
 
     def _content(self, table: str, snapshot: dict[str, Any]) -> Rows:
@@ -268,3 +269,9 @@ def _check_same(what: str, landing: Landing, expected: Expected) -> None:
     for name, found, wanted in pairs:
         if found != wanted:
             raise Violation(f"{name} of {what}: {found}, not {wanted}")
+
+
+def _named(snapshots: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, int]:
+    """Return the snapshots that the summaries of others name."""
+    summaries = ((i, snapshot.get("summary", {})) for i, snapshot in snapshots.items())
+    return {i: int(summary[key]) for i, summary in summaries if key in summary}

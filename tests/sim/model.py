@@ -5,7 +5,7 @@ their swaps.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -31,6 +31,7 @@ class State:
     columns: tuple[str, ...]
     properties: Mapping[str, str]
     merged: Mapping[int, int] = field(default_factory=dict)  # the branches that snapshots were published from
+    picked: Mapping[int, int] = field(default_factory=dict)  # what snapshots are cherry-picks of
 
     def rows(self, ref: str = MAIN) -> Rows:
         """Return the rows at a ref."""
@@ -59,6 +60,35 @@ class State:
         """Return the newest snapshot that main and a branch have in common; they are listed in their order."""
         both = self.contained(self.refs[MAIN]) & self.contained(self.refs.get(branch))
         return next((each for each in reversed(list(self.parents)) if each in both), None)
+
+    def began_empty(self, branch: str) -> bool:
+        """Return whether main and a branch both lead back to an empty table."""
+        return all(self.parents[self.ancestors(self.refs[ref])[-1]] is None for ref in (MAIN, branch))
+
+    def started(self, base: int | None, theirs: int) -> Rows:
+        """Return the rows that main and a version began with: of a snapshot that both contain, with what was picked.
+
+        base: None is the empty table. A snapshot that one of them has picked, and the other one contains or has picked,
+        too, is part of both.
+        """
+        main, known = self.contained(self.refs[MAIN]), self.contained(base)
+        sides = main - known, self.contained(theirs) - known
+        picks = [{origin for each in side for origin in self._origins(each)} for side in sides]
+        both = (picks[0] & (sides[1] | picks[1])) | (picks[1] & sides[0])
+        rows = Counter(() if base is None else self.contents[base])
+        for each in (snapshot for snapshot in self.parents if snapshot in both):
+            parent = self.parents[each]
+            before = Counter(() if parent is None else self.contents.get(parent, ()))
+            after = Counter(self.contents[each])
+            if before - after <= rows:
+                rows = rows - (before - after) + (after - before)
+        return joined(rows.elements())
+
+    def _origins(self, snapshot: int) -> Iterator[int]:
+        """Yield what a snapshot is a cherry-pick of, directly or not."""
+        known: int | None = snapshot
+        while known is not None and (known := self.picked.get(known)) is not None:
+            yield known
 
 
 @dataclass(frozen=True)
@@ -141,10 +171,12 @@ def published(branch: str) -> Effect:
         before, base = landing.before, landing.before.parting(branch)
         if before.refs[MAIN] is None or before.refs[MAIN] in before.contained(before.refs[branch]):
             return expected.at(MAIN, expected.heads[branch])
-        if base is None:
+        if base is None and not before.began_empty(branch):
             raise Violation(f"{branch} was published, which has no snapshot in common with main")
-        rows = _three_way(before.contents[base], before.rows(branch), before.rows(), landing.after.rows())
-        return expected.written(MAIN, rows)
+        head = before.refs[branch]
+        assert head is not None
+        began = before.started(base, head)
+        return expected.written(MAIN, _three_way(began, before.rows(branch), before.rows(), landing.after.rows()))
 
     return effect
 
@@ -171,20 +203,19 @@ def rebased(branch: str, *, squashes: bool) -> Effect:
         own = before.contained(before.refs[branch]) - before.contained(before.refs[MAIN])
         line = [each for each in before.ancestors(before.refs[branch]) if each in own][::-1]
         new = [each for each in after.ancestors(after.refs[branch]) if each not in before.contents][::-1]
-        copied = [after.merged[each] for each in new]
-        if copied != [each for each in line if each in copied] or (squashes and copied not in ([], line[-1:])):
-            raise Violation(f"a rebase of {line} has copied {copied}")
+        copies = {after.merged[each]: each for each in new}
+        if list(copies) != [each for each in line if each in copies] or (squashes and set(copies) - {*line[-1:]}):
+            raise Violation(f"a rebase of {line} has copied {list(copies)}")
         begins = after.parents[new[0]] if new else after.refs[branch]
-        if base is None or begins != before.refs[MAIN]:
+        if begins != before.refs[MAIN] or (base is None and not before.began_empty(branch)):
             raise Violation(f"a rebase of {branch} does not begin at the head of main")
         known = after.contents
-        for each, copy in zip(copied, new, strict=True):
-            rows = _three_way(known[base], known[each], rows, known[copy])
-            if rows != known[copy]:
-                raise Violation(f"the copy {copy} of {each} in {branch} has {known[copy]}, not {rows}")
+        for each in line[-1:] if squashes else line:
+            found = known[copies[each]] if each in copies else rows
+            rows = _three_way(before.started(base, each), known[each], rows, found)
+            if rows != found:
+                raise Violation(f"{each} of {branch} has become {copies.get(each, 'nothing')} with {found}, not {rows}")
             base = each
-        if line and known[base] != known[line[-1]]:
-            raise Violation(f"a rebase of {branch} has lost {line[-1]}")
         return replace(expected.at(branch, rows), snapshots=len(new))
 
     return effect
@@ -234,10 +265,10 @@ def applied(before: int, after: int) -> Effect:
 
 def is_published(state: State, branch: str) -> bool:
     """Return whether there is nothing to publish."""
-    base = state.parting(branch)
-    return state.refs.get(branch) in state.contained(state.refs[MAIN]) or (
-        base is not None and state.contents[base] == state.rows(branch)
-    )
+    head, base = state.refs.get(branch), state.parting(branch)
+    if head is None or head in state.contained(state.refs[MAIN]):
+        return head is not None
+    return state.started(base, head) == state.rows(branch)
 
 
 def _three_way(base: Rows, theirs: Rows, ours: Rows, found: Rows) -> Rows:
