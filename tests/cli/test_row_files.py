@@ -1,6 +1,7 @@
 """Values of CSV and JSON, read as the types of a table."""
 
 import datetime
+import json
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from icefield.cli.files.row_files import read_row_file, row_file_schema
 from icefield.errors import InvalidInput
 from icefield.parquet.write.conform import check_arrow_schema, conform_batch
+from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema, assign_fresh_ids
 from icefield.types.text import parse_schema
 
@@ -84,6 +86,36 @@ def test_a_map_keeps_its_entries_beside_nulls(tmp_path: Path) -> None:
 def test_csv_text_that_is_no_value_of_the_type_is_refused(tmp_path: Path, text: str, kind: str) -> None:
     with pytest.raises(InvalidInput, match=r"cannot read .*a\.csv"):
         value_of(tmp_path / "a.csv", f"x\n{text}\n", kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("2026-01-31T10:20:30", "timestamptz"), ("2026-01-31T10:20:30+02:00", "timestamp")]
+)
+def test_a_time_with_or_without_an_offset_is_not_taken_for_the_other(tmp_path: Path, text: str, kind: str) -> None:
+    for name, content in (("a.csv", f"x\n{text}\n"), ("a.json", f'{{"x": "{text}"}}\n')):
+        with pytest.raises(InvalidInput, match="cannot read"):
+            value_of(tmp_path / name, content, kind)
+    with pytest.raises(InvalidInput, match="cannot read"):
+        value_of(tmp_path / "a.json", f'{{"x": ["{text}"]}}\n', f"list<{kind}>")
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["2026-01-31"], "date"),
+        (["2026-01-31", "2026-01-31T10:20:30"], "timestamp"),
+        (["2026-01-31 10:20:30.25"], "timestamp"),
+        (["2026-01-31T10:20:30Z", "2026-01-31T10:20:30.123+02:00"], "timestamptz"),
+        (["2026-01-31T10:20:30Z", "2026-01-31T10:20:30"], "string"),
+        (["2026-01-31", "later"], "string"),
+        (["2026", ""], "string"),
+    ],
+)
+def test_the_types_of_texts_are_inferred_at_any_depth(tmp_path: Path, texts: list[str], expected: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"x": each, "s": {"l": [each]}, "n": None}) + "\n" for each in texts))
+    found = schema_from_arrow(row_file_schema(path, None))
+    assert [str(found.find_field(name).type) for name in ("x", "s.l.element")] == [expected] * 2
 
 
 def test_a_quoted_line_break_is_part_of_the_value(tmp_path: Path) -> None:

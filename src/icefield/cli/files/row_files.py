@@ -9,6 +9,8 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ BATCH_ROWS = 65_536
 # Types are inferred from so much of a file; Arrow's own block is a sixteenth of it.
 INFERENCE_BYTES = 1 << 24
 PARQUET, CSV, JSON = "parquet", "csv", "json"
+_OF_TEXT = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 KINDS = {".parquet": PARQUET, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON}
 
 
@@ -127,13 +130,45 @@ def _open_csv(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> Ope
 def _open_json(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> Opened:
     stream = _json_stream(file, form)
     if table is None:
-        reader = pyarrow.json.open_json(stream, pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES))
-        return reader.schema, iter(reader)
-    read_as = pa.schema([pa.field(f.name, _json_type(arrow_type(f.type))) for f in table.fields])
-    target = pa.schema([pa.field(f.name, _file_type(f)) for f in table.fields])
+        sample, rest = stream.read(INFERENCE_BYTES), iter(partial(stream.read, SAMPLE_BYTES), b"")
+        target = _inferred(sample)
+        stream = io.BufferedReader(_Joined(chain([sample], rest)), SAMPLE_BYTES)
+    else:
+        target = pa.schema([pa.field(f.name, _file_type(f)) for f in table.fields])
+    read_as = pa.schema([f.with_type(_json_type(f.type)) for f in target])
     options = pyarrow.json.ParseOptions(explicit_schema=read_as, unexpected_field_behavior="error")
     reader = pyarrow.json.open_json(stream, parse_options=options)
     return target, (_with_types(batch, target) for batch in reader)
+
+
+def _inferred(sample: bytes) -> pa.Schema:
+    """Infer the columns of JSON lines. Arrow takes dates for timestamps, and drops the offsets of times."""
+    lines = sample if len(sample) < INFERENCE_BYTES else sample[: sample.rfind(b"\n") + 1]
+    block = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)
+    found = pyarrow.json.read_json(io.BytesIO(lines), block).schema
+    as_text = pa.schema([f.with_type(_json_type(f.type)) for f in found])
+    texts = pyarrow.json.read_json(io.BytesIO(lines), block, pyarrow.json.ParseOptions(explicit_schema=as_text))
+    return pa.schema([f.with_type(_type_of(f.type, texts.column(f.name).combine_chunks())) for f in found])
+
+
+def _type_of(found: pa.DataType, texts: pa.Array) -> pa.DataType:
+    """Return the type of values, with that of dates and times by their texts."""
+    if pa.types.is_struct(found):
+        parts = [(found.field(i), texts.field(i)) for i in range(found.num_fields)]
+        return pa.struct([part.with_type(_type_of(part.type, own)) for part, own in parts])
+    if pa.types.is_list(found):
+        return pa.list_(_type_of(found.value_type, texts.flatten()))
+    if not (pa.types.is_string(found) or pa.types.is_timestamp(found)):
+        return found
+    return next((kind for kind in _OF_TEXT if texts.null_count < len(texts) and _can_cast(texts, kind)), pa.string())
+
+
+def _can_cast(texts: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        texts.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _json_stream(file: pa.NativeFile, form: RowFormat) -> Any:
@@ -235,5 +270,6 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
         return pa.list_(pa.struct([("key", _json_type(kind.key_type)), ("value", _json_type(kind.item_type))]))
     if pa.types.is_list(kind):
         return pa.list_(_json_type(kind.value_type))
-    is_text = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_fixed_size_binary(kind)
+    # The parser drops the offset of a timestamp; a cast refuses one that the type does not have.
+    is_text = pa.types.is_temporal(kind) or pa.types.is_fixed_size_binary(kind)
     return pa.string() if is_text or isinstance(kind, pa.BaseExtensionType) else kind
