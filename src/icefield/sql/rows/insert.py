@@ -165,6 +165,8 @@ class Insert:
         by_position = self.columns.by_name is None
         frame = open_query(run, with_defaults(self.cursor, self.query, expected if by_position else ()))
         with self._pointing(table):
+            if self.replaces in (Replaces.EQUAL, Replaces.JOINED):  # what goes and what comes are the same rows
+                frame = load_spark_engine().computed_once(frame)
             columns = self.columns.placed(frame.columns, schema, fixed, merges_schema=self.merges_schema)
             check_required([*columns, *(f.name for f in fixed)], schema, self._columns_place)
             literals = partition_literals(run, self.cursor, partition, fixed)

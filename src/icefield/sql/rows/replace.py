@@ -116,7 +116,7 @@ class NewRows:
         )
 
     def _replace(self, merge: Callable[[], MergeBuilder]) -> Rows:
-        with self._explained(), self._kept():
+        with self._explained():
             done = merge().when_matched().delete().execute(dry_run=self.run.is_dry_run)
             counts = {
                 "rows_deleted": done.rows_deleted,
@@ -131,18 +131,6 @@ class NewRows:
         counts["rows_inserted"] = number_of(snapshot, "added-records")
         counts["files_added"] += files_of(snapshot)["files_added"]
         return counted(counts, snapshot or done.snapshot)
-
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Keep the rows of the query, which are read twice, until the end of the block."""
-        if self.query is None:
-            yield
-            return
-        self.query.persist()
-        try:
-            yield
-        finally:
-            self.query.unpersist()
 
     def count(self) -> int:
         """Return how many new rows there are."""
