@@ -145,7 +145,7 @@ class SparkEngine(Protocol):
         """
         ...
 
-    def computed_once(self, frame: Any) -> Any:
+    def computed_once(self, frame: Any, verb: str) -> Any:
         """Return the rows of a query as they are now: a second read of the query may give others."""
         ...
 

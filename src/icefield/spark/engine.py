@@ -142,9 +142,9 @@ class Engine:
         with explained_analysis("insert"):
             return rows_to_insert(frame, columns, schema, constants, by_position=by_position)
 
-    def computed_once(self, frame: DataFrame) -> DataFrame:
+    def computed_once(self, frame: DataFrame, verb: str) -> DataFrame:
         """Return the rows of a query as they are now: a second read of the query may give others."""
-        with explained_analysis("insert"), explained_worker_errors():
+        with explained_analysis(verb), explained_worker_errors():
             return frame.localCheckpoint(eager=True)
 
     def explained(self, verb: str) -> AbstractContextManager[None]:
