@@ -12,7 +12,9 @@ from typing import Any
 from icefield.engine.choose import LOCAL
 from icefield.errors import Unsupported
 from icefield.sql.query.mentions import Part
+from icefield.sql.query.names import Given, Temporary
 from icefield.sql.query.read import Opening
+from icefield.sql.query.references import Reference
 from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor
@@ -45,8 +47,9 @@ class CreateFunction:
         if self.body is not None and run.engine != LOCAL:
             is_query = Cursor(self.body.source, self.body.start, self.body.end).peek() in BEGIN_QUERIES
             names = Opening(run).names(self.body, Part.QUERY if is_query else Part.EXPRESSION)
-            for each in (*names.references, *names.temporary, *names.given):
-                raise each.mention.place.error(
+            read: list[Reference | Temporary | Given] = [*names.references, *names.temporary, *names.given]
+            if read:
+                raise read[0].mention.place.error(
                     "a function of Spark cannot read the lake: its text is read again by Spark alone",
                     hint="Write the query where it is used, or create a view",
                     kind=Unsupported,
