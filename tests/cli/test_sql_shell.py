@@ -62,7 +62,7 @@ class Terminal:
         return self._process.wait()
 
     def interrupt(self) -> str:
-        """Press Ctrl-C as soon as the shell waits for a key: after the prompt and before that, Python takes no notice."""
+        """Press Ctrl-C when the shell waits for a key: after the prompt and before that, Python takes no notice."""
         while Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
             time.sleep(0.01)
         return self.type("\x03")
