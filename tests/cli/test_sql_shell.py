@@ -40,14 +40,12 @@ class Terminal:
         )
         os.close(inside)
 
-    def read(self, until: str = PROMPT, seconds: float = 60, press: bytes = b"") -> str:
-        """Read what is shown, up to a text, and press a key as long as nothing is."""
+    def read(self, until: str = PROMPT, seconds: float = 60) -> str:
+        """Read what is shown, up to a text."""
         shown, end = "", time.monotonic() + seconds
         while not re.sub(r"\x1b\[\?2004[hl]", "", shown).endswith(until):
             assert time.monotonic() < end, f"{until!r} did not come after {shown!r}"
-            if not shown and press:
-                os.write(self._terminal, press)
-            if select.select([self._terminal], [], [], 2)[0]:
+            if select.select([self._terminal], [], [], 1)[0]:
                 try:
                     shown += os.read(self._terminal, 65_536).decode()
                 except OSError:
@@ -64,8 +62,10 @@ class Terminal:
         return self._process.wait()
 
     def interrupt(self) -> str:
-        """Press Ctrl-C, again if Python was between the prompt and the wait for a key, where it takes no notice."""
-        return self.read(press=b"\x03")
+        """Press Ctrl-C when the shell waits for a key: after the prompt and before that, Python takes no notice."""
+        while Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
+            time.sleep(0.01)
+        return self.type("\x03")
 
     def close(self) -> None:
         os.close(self._terminal)

@@ -13,7 +13,7 @@
 
 Rows come in any order, unless the statement has ORDER BY or is DESCRIBE. `= ok` is any result. In a text, <id>, <n> and
 <ms> stand for numbers, <any> and <warehouse> for any text. Decimals, dates, times and binaries are strings. An error is
-a class of `icefield.errors`, or `Spark` and the condition of an error that comes while rows are read.
+a class of `icefield.errors` with its place, or `Spark` and the condition of an error that comes while rows are read.
 """
 
 import datetime

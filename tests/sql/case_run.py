@@ -57,7 +57,6 @@ def check_error(error: Any, expected: ExpectedError, text: str) -> None:
         return
     assert isinstance(error, getattr(errors, expected.kind, ())), f"{shown}\nand not with {expected.kind}"
     assert expected.part is None or expected.part in error.message, f"{shown}\nwithout {expected.part}"
-    assert error.position is not None, f"{shown}\nand points at nothing"
-    assert expected.position in (None, error.position), f"{shown}\nat {error.position} and not {expected.position}"
+    assert error.position == expected.position, f"{shown}\nat {error.position} and not {expected.position}"
     assert "icefield_" not in str(error), f"{shown}\nwith a name that nobody wrote"
     assert "\tat " not in str(error), f"{shown}\nwith a stack"

@@ -6,6 +6,7 @@ import pytest
 
 from icefield.errors import InvalidInput
 from icefield.sql.syntax.cursor import Cursor, Parameters
+from icefield.sql.syntax.place import Place
 from icefield.sql.syntax.strings import literal_of
 
 
@@ -26,6 +27,18 @@ def test_an_error_points_at_the_token_that_is_wrong() -> None:
         cursor.name()
     assert caught.value.position == (2, 8)
     assert caught.value.excerpt == "  line 2:   TABLE 'x'\n                  ^^^"
+
+
+@pytest.mark.parametrize(
+    ("length", "start"), [(80, 70), (120, 119), (120, 120), (121, 0), (400, 61), (400, 300), (400, 400)]
+)
+def test_an_excerpt_cuts_long_lines_only(length: int, start: int) -> None:
+    line = "".join(chr(ord("!") + at % 90) for at in range(length))
+    first, carets = Place(line, start, start + 1).excerpt.splitlines()
+    shown = first.removeprefix("  line 1: ")
+    assert len(shown) == min(length, 120)
+    assert first[carets.index("^") :][:1] == line[start : start + 1]
+    assert (shown == line) is (length <= 120)
 
 
 def test_an_error_at_the_end_points_behind_the_last_token() -> None:

@@ -1,5 +1,6 @@
 """Queries through `lake.sql`: names, versions, parameters, temporary views and errors, on Spark."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
@@ -251,6 +252,26 @@ def test_statements_that_are_left_to_spark(shop: Lake) -> None:
     shop.sql("DROP TEMPORARY VARIABLE newest")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "RETURNS BIGINT RETURN (SELECT count(*) FROM «shop.orders»)",
+        "RETURNS BIGINT COMMENT 'RETURN' RETURN x + (SELECT max(id) FROM «shop.orders» o WHERE o.id = x)",
+        "RETURNS TABLE (id BIGINT) RETURN SELECT id FROM «shop.orders»",
+        "RETURNS TABLE (id BIGINT) RETURN WITH q AS (SELECT 1 AS id) SELECT q.id FROM q JOIN «chosen» USING (id)",
+    ],
+)
+def test_functions_of_spark_that_would_read_the_lake_are_refused(shop: Lake, body: str) -> None:
+    """Spark reads the body again in other statements, in which it does not know the tables."""
+    shop.sql("CREATE TEMPORARY VIEW chosen AS SELECT 1 AS id")
+    text = f"CREATE OR REPLACE TEMPORARY FUNCTION f(x BIGINT) {body}"
+    check_errors(shop, {re.sub("[«»]", "", text): (Unsupported, "cannot read the lake", (1, text.index("«")))})
+    value = "x + (SELECT max(c) FROM VALUES (1) AS v(c))"
+    shop.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION f(x BIGINT) RETURNS BIGINT RETURN {value}")
+    check_rows(shop, {"SELECT f(id) FROM shop.orders WHERE id = 2": [(3,)]})
+    shop.sql("DROP TEMPORARY FUNCTION f")
+
+
 def test_explain_says_what_is_read(shop: Lake) -> None:
     for mode in ("", "EXTENDED ", "FORMATTED "):
         (row,) = shop.sql(f"EXPLAIN {mode}SELECT id FROM shop.orders WHERE day = DATE '2026-01-02'").collect()
@@ -285,6 +306,12 @@ def test_errors_point_at_the_text(shop: Lake) -> None:
             "SELECT * FROM shop.recent VERSION AS OF 1": (Unsupported, "a view has no versions", (1, 26)),
             "SELECT * FROM {frame}": (InvalidInput, "no DataFrame 'frame' was given", (1, 14)),
             "SELECT * FROM IDENTIFIER('shop..x')": (InvalidInput, "not the name of a table", (1, 25)),
+            "SELECT id FROM shop.orders JOIN shop.orders AS o USING (id, nothing)": (
+                InvalidInput,
+                "USING column",
+                (1, 60),
+            ),
+            "SELECT day, count(*) FROM shop.orders GROUP BY id": (InvalidInput, "MISSING_AGGREGATION", (1, 7)),
             "SELECT :x FROM shop.orders": (InvalidInput, "the parameter :x has no value", (1, 7)),
             "WITH a AS (SELECT 1) SELECT * FROM a, shop.b": (NoSuchTable, "shop.b", (1, 38)),
             "SELECT * FROM (FROM shop.orders INSERT INTO t SELECT id)": (Unsupported, "cannot insert rows", (1, 32)),

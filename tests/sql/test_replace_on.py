@@ -66,6 +66,18 @@ def test_rows_that_match_a_new_row_are_replaced(shop: Lake, text: str, matches: 
     assert (done.get("deleted", 0), done["inserted"]) == (len(OLD) - len(kept), len(NEW))
 
 
+@pytest.mark.parametrize("text", ["REPLACE USING (id) {}", "t REPLACE ON t.id = s.id ({}) s"])
+def test_a_query_with_other_rows_at_each_read_is_read_once(shop: Lake, text: str) -> None:
+    """What goes and what comes are the same ids, so that each id is there once."""
+    shop.sql(
+        "CREATE OR REPLACE TABLE shop.stock AS SELECT CAST(id AS INT) AS id, 'old' AS name, 0 AS qty FROM range(500)"
+    )
+    some = "SELECT DISTINCT CAST(rand() * 500 AS INT) AS id, 'new' AS name, 1 AS qty FROM range(100)"
+    done = counts(shop, f"INSERT INTO shop.stock {text.format(some)}", engine=None)
+    assert done["deleted"] == done["inserted"] > 0
+    assert [row[0] for row in rows(shop.table("shop.stock"))] == list(range(500))
+
+
 def test_a_dry_run_counts_and_changes_nothing(shop: Lake) -> None:
     text = "INSERT INTO shop.stock t REPLACE ON t.id = s.key (SELECT * FROM shop.changes) s"
     done = counts(shop, text, engine=None, dry_run=True)

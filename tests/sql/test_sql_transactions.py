@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ROLLBACK, without a JVM."""
+"""BEGIN, COMMIT and ROLLBACK, without a JVM, except for the results of scripts."""
 
 from pathlib import Path
 from typing import Any
@@ -152,3 +152,16 @@ def test_a_transaction_that_read_what_has_changed_does_not_commit(shop: Lake) ->
     change(shop, "UPDATE shop.b SET id = 5")
     refuse(shop, "COMMIT", ConcurrentChange, at="COMMIT")
     assert ids(shop, "shop.b") == [1]
+
+
+@pytest.mark.spark
+def test_the_queries_of_a_script_have_the_rows_of_its_transaction(shop: Lake, spark: object) -> None:
+    """A script returns its results when the rollback has removed the rows of the transaction."""
+    shop.use(spark)
+    text = "BEGIN; INSERT INTO shop.a VALUES (2); SELECT id FROM shop.a; ROLLBACK; SELECT id FROM shop.a"
+    *_, inside, _, after = shop.sql_script(text)
+    assert sorted(row.id for row in inside.collect()) == [1, 2]
+    assert [row.id for row in after.collect()] == [1]
+    with pytest.raises(InvalidInput, match="DIVIDE_BY_ZERO") as caught:
+        shop.sql_script("BEGIN;\nSELECT 1 / (id - 1) FROM shop.a;\nROLLBACK")
+    assert caught.value.position == (2, 0)

@@ -145,6 +145,10 @@ class SparkEngine(Protocol):
         """
         ...
 
+    def computed_once(self, frame: Any, verb: str) -> Any:
+        """Return the rows of a query as they are now: a second read of the query may give others."""
+        ...
+
     def explained(self, verb: str) -> AbstractContextManager[None]:
         """Raise errors of expressions and values in a block as InvalidInput."""
         ...

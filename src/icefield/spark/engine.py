@@ -34,6 +34,7 @@ from icefield.spark.row_engine import SparkRowEngine
 from icefield.spark.session.java import JavaHome, find_java_home
 from icefield.spark.session.liveness import liveness_of
 from icefield.spark.session.session import find_session, is_remote, session
+from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
 from icefield.spark.sql.probe import SessionProbe
 from icefield.spark.sql.session import SessionSql
@@ -140,6 +141,11 @@ class Engine:
         """Return the rows of a query as rows that can be appended to a table."""
         with explained_analysis("insert"):
             return rows_to_insert(frame, columns, schema, constants, by_position=by_position)
+
+    def computed_once(self, frame: DataFrame, verb: str) -> DataFrame:
+        """Return the rows of a query as they are now: a second read of the query may give others."""
+        with explained_analysis(verb), explained_worker_errors():
+            return frame.localCheckpoint(eager=True)
 
     def explained(self, verb: str) -> AbstractContextManager[None]:
         """Raise errors of expressions and values in a block as InvalidInput."""

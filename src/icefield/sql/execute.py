@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefield.engine.choose import LOCAL, EngineName, check_engine
-from icefield.engine.rows import has_session, load_spark_engine
+from icefield.engine.rows import has_session, is_spark, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.query.lexer import LexemeKind, lex
 from icefield.expr.query.tokens import quoted
@@ -25,7 +25,7 @@ from icefield.sql.rows.statements import CHANGES
 from icefield.sql.schema.statements import DEFINITIONS
 from icefield.sql.session import Explained, Rows, Run, SqlSession, Statement
 from icefield.sql.syntax.cursor import Cursor, Name, Parameters
-from icefield.sql.syntax.place import Place, point_at
+from icefield.sql.syntax.place import Place, point_at, pointing_at
 from icefield.sql.syntax.script import check_single, split_script
 from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema
@@ -86,7 +86,12 @@ class Statements:
         before = session.transaction
         try:
             for each in split_script(text):
-                yield self.execute(each, args, frames, engine)
+                result = self.execute(each, args, frames, engine)
+                if session.transaction is not None and is_spark(result):
+                    # Its rows may be those of the transaction, which end with a rollback.
+                    with pointing_at(Cursor(each).place):
+                        result = load_spark_engine().computed_once(result, "read the query")
+                yield result
         except BaseException:
             if before is None and session.transaction is not None:
                 session.transaction.rollback()

@@ -29,7 +29,7 @@ from icefield.sql.filters.arrow_expression import read_expression
 from icefield.sql.filters.filters import filter_of
 from icefield.sql.filters.zone import Zone
 from icefield.sql.query.constants import STRINGS
-from icefield.sql.query.errors import without_generated
+from icefield.sql.query.errors import token_called, without_generated
 from icefield.sql.query.names import QueryNames
 from icefield.sql.query.pins import Pins
 from icefield.sql.query.read import Opening, remaining_values
@@ -228,7 +228,7 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         raise place.error(f"DuckDB cannot run it: {error}", hint=_ON_SPARK, kind=Unsupported) from error
     except (sqlglot.ParseError, sqlglot.TokenError) as error:
         found = error.errors[0] if isinstance(error, sqlglot.ParseError) and error.errors else {}
-        at = _token_called([str(found.get("highlight", ""))], place)
+        at = token_called([str(found.get("highlight", ""))], place)
         raise at.error("cannot parse the query", hint=_ON_SPARK, kind=InvalidInput) from error
     except _FAULTS as error:
         raise place.error("cannot translate the query", hint=_ON_SPARK, kind=Unsupported) from error
@@ -237,7 +237,7 @@ def translate(run: Run, rewritten: Rewritten) -> Translated:
         return Translated(sql, remaining_values(run, rewritten))
     for name in markers:
         if name not in run.parameters.named:
-            known, at = ", ".join(run.parameters.named) or "none", _token_called([name], place)
+            known, at = ", ".join(run.parameters.named) or "none", token_called([name], place)
             marker = Place(at.source, at.start - (at.source[at.start - 1 : at.start] == ":"), at.end)
             raise marker.error(f"there is no value for the parameter :{name} (given: {known})", kind=InvalidInput)
     return Translated(sql, {name: run.parameters.named[name] for name in markers})
@@ -248,17 +248,8 @@ def error_of(said: str, place: Place) -> IcefieldError:
     message = without_generated(_KIND.sub("", _EXCERPT.sub("", said)))
     first, *hints = [line.strip() for line in message.splitlines() if line.strip()]
     names = re.findall(r'"([^"]+)"|name (\w+)', first)
-    at = _token_called([name for pair in names for name in pair if name], place)
+    at = token_called([name for pair in names for name in pair if name], place)
     return at.error(f"DuckDB: {first}", hint=" ".join(hints) or None, kind=InvalidInput)
-
-
-def _token_called(names: Sequence[str], place: Place) -> Place:
-    """Return the place of a token with one of these names, else the whole."""
-    wanted = {name.lower() for name in names}
-    for token in lex(place.source[: place.end]):
-        if token.start >= place.start and (token.name if token.is_name else token.text).lower() in wanted:
-            return Place(place.source, token.start, token.end)
-    return place
 
 
 def _plain_text(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from icefield.engine.queries.sql import RefusedBySpark
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
+from icefield.expr.query.lexer import lex
 from icefield.sql.query.rewrite import Rewritten
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
@@ -13,6 +14,8 @@ from icefield.sql.syntax.place import Place
 _NO_RELATION = ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND")
 _GENERATED = re.compile(r"`?(icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?(\.?)")
 _NO_VALUE = "UNBOUND_SQL_PARAMETER"
+# Names and expressions in a message.
+_QUOTED = re.compile(r"`([^`]+)`|\"([^\"]+)\"")
 _SUGGESTIONS = re.compile(r"\.? Did you mean one of the following\? \[(.*)\]")
 
 
@@ -31,7 +34,19 @@ def error_of(run: Run, refused: RefusedBySpark, rewritten: Rewritten, left: Sequ
         message, hint = message[: found.start()], f"Did you mean {found[1]}?"
     said = f"[{refused.condition}] {message}" if refused.condition else message
     kind = NoSuchTable if refused.condition.startswith(_NO_RELATION) else InvalidInput
-    return (place or rewritten.origin).error(said, hint=hint, kind=kind)
+    if place is None or place.text.strip() == rewritten.origin.text.strip():
+        place = token_called([name for pair in _QUOTED.findall(message) for name in pair if name], rewritten.origin)
+    return place.error(said, hint=hint, kind=kind)
+
+
+def token_called(names: Sequence[str], place: Place) -> Place:
+    """Return the place of the first token that has the first of these names that there is, else the whole."""
+    tokens = [token for token in lex(place.source[: place.end]) if token.start >= place.start]
+    for wanted in (name.lower() for name in names):
+        for token in tokens:
+            if (token.name if token.is_name else token.text).lower() == wanted:
+                return Place(place.source, token.start, token.end)
+    return place
 
 
 def without_generated(text: str, known: Mapping[str, str] | None = None) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from icefield.expr.query.lexer import Lexeme
 from icefield.sql.syntax.place import Place
 
+BEGIN_QUERIES = ("select", "values", "with", "from", "table", "map", "reduce")
+
 
 @dataclass(frozen=True)
 class Travel:

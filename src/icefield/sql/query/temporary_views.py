@@ -19,7 +19,7 @@ from icefield.sql.query.names import QueryNames, Resolution
 from icefield.sql.query.read import Opening, cache_key, open_query
 from icefield.sql.query.references import Reference
 from icefield.sql.query.rewrite import Edit, rewrite
-from icefield.sql.query.spark_statements import SparkStatement, parse_left_to_spark
+from icefield.sql.query.spark_statements import SparkStatement, parse_create_function, parse_left_to_spark
 from icefield.sql.session import GLOBAL, NOTHING, Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
@@ -64,6 +64,8 @@ def parse_create(cursor: Cursor, start: int, *, replaces: bool = False) -> State
     """Parse [GLOBAL] TEMPORARY VIEW, or what else is temporary in Spark. start: where the statement begins."""
     is_global = cursor.accept("global")
     cursor.expect_any("temporary", "temp")
+    if cursor.is_at("function"):
+        return parse_create_function(cursor, start)
     if not cursor.accept("view"):
         return parse_left_to_spark(cursor, start)
     is_optional = cursor.accept("if", "not", "exists")

@@ -22,6 +22,7 @@ from icefield.expr.parse.ast import Predicate
 from icefield.sql.filters.local_times import with_local_times
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query
+from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.rows.expressions import Wording, pointing_into
 from icefield.sql.rows.insert_columns import InsertColumns, check_required, parse_insert_columns, wrong_width
 from icefield.sql.rows.partition import (
@@ -31,7 +32,7 @@ from icefield.sql.rows.partition import (
     partition_filter,
     partition_literals,
 )
-from icefield.sql.rows.replace import BEGIN_QUERIES, NewRows, ReplaceOn, Replaces, is_dynamic, parse_replace_on
+from icefield.sql.rows.replace import NewRows, ReplaceOn, Replaces, is_dynamic, parse_replace_on
 from icefield.sql.rows.spark import refusing_functions
 from icefield.sql.rows.target import Target, at_one_moment, session_zone
 from icefield.sql.rows.values import (
@@ -165,6 +166,8 @@ class Insert:
         by_position = self.columns.by_name is None
         frame = open_query(run, with_defaults(self.cursor, self.query, expected if by_position else ()))
         with self._pointing(table):
+            if self.replaces in (Replaces.EQUAL, Replaces.JOINED):  # what goes and what comes are the same rows
+                frame = load_spark_engine().computed_once(frame, "insert")
             columns = self.columns.placed(frame.columns, schema, fixed, merges_schema=self.merges_schema)
             check_required([*columns, *(f.name for f in fixed)], schema, self._columns_place)
             literals = partition_literals(run, self.cursor, partition, fixed)

@@ -23,6 +23,7 @@ from icefield.expr.query.lexer import LexemeKind
 from icefield.expr.values.scope import SOURCE
 from icefield.plan.versions import resolve_version
 from icefield.sql.counts import counted, counts_of_append, files_of, number_of
+from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.rows.expressions import Label, find_subquery
 from icefield.sql.rows.insert_columns import InsertColumns
 from icefield.sql.rows.target import label_of, parse_alias
@@ -34,7 +35,6 @@ from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
 _MODE = "spark.sql.sources.partitionOverwriteMode"
-BEGIN_QUERIES = ("select", "values", "with", "from", "table", "map", "reduce")
 # Before a parenthesis these are not names of columns.
 _OPERATORS = frozenset(
     ("in", "exists", "any", "some", "all", "and", "or", "not", "between", "like", "ilike", "rlike", "then", "else")
@@ -116,7 +116,7 @@ class NewRows:
         )
 
     def _replace(self, merge: Callable[[], MergeBuilder]) -> Rows:
-        with self._explained(), self._kept():
+        with self._explained():
             done = merge().when_matched().delete().execute(dry_run=self.run.is_dry_run)
             counts = {
                 "rows_deleted": done.rows_deleted,
@@ -131,18 +131,6 @@ class NewRows:
         counts["rows_inserted"] = number_of(snapshot, "added-records")
         counts["files_added"] += files_of(snapshot)["files_added"]
         return counted(counts, snapshot or done.snapshot)
-
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Keep the rows of the query, which are read twice, until the end of the block."""
-        if self.query is None:
-            yield
-            return
-        self.query.persist()
-        try:
-            yield
-        finally:
-            self.query.unpersist()
 
     def count(self) -> int:
         """Return how many new rows there are."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from icefield.errors import Unsupported
 from icefield.sql.namespaces import NAMESPACE_WORDS, parse_namespace_word
-from icefield.sql.query.spark_statements import parse_left_to_spark
+from icefield.sql.query.spark_statements import parse_create_function, parse_left_to_spark
 from icefield.sql.query.temporary_views import parse_create as parse_create_temporary
 from icefield.sql.schema.alter_columns import CommentOnColumn
 from icefield.sql.schema.alter_table import SetProperties, UnsetProperties, parse_alter_table
@@ -64,6 +64,8 @@ def _parse_create(cursor: Cursor) -> Statement:
                 "Iceberg tables are not temporary", hint="Use CREATE TEMPORARY VIEW ... AS", kind=Unsupported
             )
         return parse_create_temporary(cursor, start, replaces=replaces)
+    if word == "function":
+        return parse_create_function(cursor, start)
     if word in _OF_SPARK:
         return parse_left_to_spark(cursor, start)
     if word == "view":

@@ -44,7 +44,7 @@ class Place:
         end = self.source.find("\n", begin)
         line = self.source[begin : len(self.source) if end < 0 else end].rstrip("\r")
         column, width = self.column, max(1, min(self.end, begin + len(line)) - self.start)
-        cut = max(0, column - _MOST_CHARACTERS // 2)
+        cut = max(0, min(column - _MOST_CHARACTERS // 2, len(line) - _MOST_CHARACTERS))
         shown = line[cut : cut + _MOST_CHARACTERS].replace("\t", " ")
         label = f"  line {self.line}: "
         width = max(1, min(width, len(shown) - (column - cut)))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from icefield.errors import InvalidInput
-from icefield.expr.query.lexer import Lexeme, lex
+from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 from icefield.sql.syntax.place import Place
 
 
@@ -30,9 +30,12 @@ def _with_blanks(text: str, start: int, end: int) -> str:
 
 
 def check_single(text: str) -> int:
-    """Return where the only statement of a text ends; refuse a second one."""
+    """Return where the only statement of a text ends; refuse a second one, and what is not closed."""
     end: Lexeme | None = None
     for token in lex(text):
+        if token.kind is LexemeKind.UNCLOSED:
+            place = Place(text, token.start, token.end)
+            raise place.error("a quote or comment is not closed", kind=InvalidInput)
         if end is not None and token.text != ";":
             raise Place(text, token.start, token.end).error(
                 "the text has more than one statement", hint="Run scripts with sql_script", kind=InvalidInput
