@@ -23,9 +23,16 @@ from icefield.lake import Lake
 from icefield.storage.location import local_path
 
 PER_COMMIT, ONE_IN, SNAPSHOTS = 20_000, 100, 1_000
+# CPU seconds and MiB; those of orphan files are for so many files, and CPU time grows with them.
+BAR_FILES, ORPHANS_CPU, ORPHANS_MIB, EXPIRY_CPU = 100_000, 1.0, 300, 0.3
 LATER = "2100-01-01T00:00:00Z"
 ROWS = pa.table({"id": pa.array(range(10), pa.int64())})
 MANY, HISTORY, WARM = "a.many", "a.history", "a.warm"
+AT_ONCE = {
+    "icefield.gc.orphan-age-ms": "0",
+    "icefield.gc.grace-ms": "0",
+    "icefield.gc.foreign-readers": "false",
+}
 
 
 def run(files: int = 100_000) -> None:
@@ -35,7 +42,7 @@ def run(files: int = 100_000) -> None:
         with icefield.connect(place, durable=False) as lake:
             _with_files(lake, files)
             for name, commits in ((WARM, 1), (HISTORY, SNAPSHOTS + 1)):
-                table = lake.create_table(name, ROWS.schema, properties={"icefield.gc.orphan-age-ms": "0"})
+                table = lake.create_table(name, ROWS.schema, properties=AT_ONCE)
                 for _ in range(commits):
                     table.append(ROWS)
         for work in WORKS:
@@ -60,31 +67,47 @@ def _with_files(lake: Lake, files: int) -> None:
         write.append_files(file.take(pa.array(np.zeros(len(live), np.int64))).replaced(columns))
 
 
-def _orphans(lake: Lake, name: str) -> str:
+def _orphans(lake: Lake, name: str) -> tuple[str, str]:
     found = lake.table(name).remove_orphans(dry_run=True, unsafe=True)
-    return f"orphan dry run, {found.files_listed:,} files, {found.files_marked:,} orphan files"
+    bars = f"bars: CPU s {max(ORPHANS_CPU, found.files_listed / BAR_FILES):.1f}"
+    if found.files_listed <= BAR_FILES * 1.1:
+        bars += f", MiB {ORPHANS_MIB}"
+    return f"orphan dry run, {found.files_listed:,} files, {found.files_marked:,} orphan files", bars
 
 
-def _expire(lake: Lake, name: str) -> str:
+def _expire(lake: Lake, name: str) -> tuple[str, str]:
     found = lake.table(HISTORY if name == MANY else name).expire_snapshots(LATER, dry_run=True)
-    return f"expiry of {len(found.snapshot_ids):,} snapshots: what to remove, {found.files_marked:,} files"
+    what = f"expiry of {len(found.snapshot_ids):,} snapshots: what to remove, {found.files_marked:,} files"
+    return what, f"bar: CPU s {EXPIRY_CPU}"
 
 
-def _fsck(lake: Lake, name: str) -> str:
+def _remove(lake: Lake, name: str) -> tuple[str, str]:
+    found = lake.table(HISTORY if name == MANY else name).expire_snapshots(LATER)
+    assert found.swept is not None
+    return f"the same with its removal, {found.swept.files_deleted:,} files", "bar: a third of Iceberg Java"
+
+
+def _fsck(lake: Lake, name: str) -> tuple[str, str]:
     found = lake.table(name).fsck()
-    return f"fsck of {found.files:,} files, {len(found.findings):,} findings"
+    return f"fsck of {found.files:,} files, {len(found.findings):,} findings", "no bar"
 
 
-WORKS: dict[str, Callable[[Lake, str], str]] = {"orphans": _orphans, "expire": _expire, "fsck": _fsck}
+# In this order: the removal leaves no snapshots to expire. What each did, and its bars.
+WORKS: dict[str, Callable[[Lake, str], tuple[str, str]]] = {
+    "orphans": _orphans,
+    "expire": _expire,
+    "remove": _remove,
+    "fsck": _fsck,
+}
 
 
 def _measure(place: str, work: str) -> None:
     with icefield.connect(place, durable=False) as lake:
         WORKS[work](lake, WARM)
         memory, before = memory_peak_mib(), time.process_time()
-        what = WORKS[work](lake, MANY)
+        what, bars = WORKS[work](lake, MANY)
         spent, peak = time.process_time() - before, memory_peak_mib()
-        print(f"{what}: CPU s {spent:.2f}, memory MiB {peak:.0f}, of which {memory:.0f} before", flush=True)
+        print(f"{what}: CPU s {spent:.2f}, memory MiB {peak:.0f}, of which {memory:.0f} before ({bars})", flush=True)
 
 
 if __name__ == "__main__":

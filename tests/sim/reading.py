@@ -1,8 +1,9 @@
-"""What a table's files say, read without icefield: by json, fastavro and Arrow's Parquet reader alone.
+"""What a table's files say, read without icefield: by json, gzip, fastavro and Arrow's Parquet reader alone.
 
 Files never change, so that each is read once.
 """
 
+import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -17,6 +18,7 @@ from tests.sim.vectors import decode_vector
 from icefield.errors import MissingFile
 from icefield.storage.store import Store
 
+GZIP = b"\x1f\x8b"  # files of 16 KB and more are compressed
 DELETED = 2
 DATA, DELETES, EQUALITY_DELETES = 0, 1, 2
 Result = TypeVar("Result")
@@ -138,7 +140,7 @@ class Reading:
 
 
 def _metadata(data: bytes) -> dict[str, Any]:
-    return dict(json.loads(data))
+    return dict(json.loads(gzip.decompress(data) if data.startswith(GZIP) else data))
 
 
 def _manifests(data: bytes) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.sim.judge import Judge
-from tests.sim.model import Fate, Intent
+from tests.sim.model import Fate, Intent, Violation
 from tests.sim.reading import Rows
 from tests.sim.scheduler import Killed, Operation, Runner, Scheduler
 from tests.sim.world import NO_FAULTS, START_MS, FaultRates, SimulatedAmbient, SimulatedCatalog, SimulatedStore
@@ -154,14 +154,16 @@ class Simulation:
 
     def stored(self, location: str, data: bytes) -> None:
         if self.scheduler.current is not None:
-            self.judge.stored(location, data, self.scheduler.current.name, self.scheduler.now)
+            with self._heard():
+                self.judge.stored(location, data, self.scheduler.current.name, self.scheduler.now)
 
     def removing(self, location: str) -> None:
-        if "/metadata/gc/" in location or "/icefield-dropped/" in location:
-            assert self.scheduler.current is not None
-            self.judge.removed(location, self.scheduler.current.name)
-        else:
-            self.judge.removing(location, self._intent())
+        with self._heard():
+            if "/metadata/gc/" in location or "/icefield-dropped/" in location:
+                assert self.scheduler.current is not None
+                self.judge.removed(location, self.scheduler.current.name)
+            else:
+                self.judge.removing(location, self._intent())
 
     def fenced(self, write_ids: Sequence[str]) -> None:
         if self.judge.watch is not None:
@@ -184,7 +186,17 @@ class Simulation:
         if self.judge.watch is not None:
             for change in changes:
                 self.judge.watch.committed(change.new)
-        self.judge.swapped(changes, intent)
+        with self._heard():
+            self.judge.swapped(changes, intent)
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Let no violation pass: the code that is judged may take it for an error of the outside, and go on."""
+        try:
+            yield
+        except Violation as violation:
+            self.scheduler.failure = self.scheduler.failure or violation
+            raise
 
     def _deliver_unheard(self, changes: Sequence[PointerSwap], intent: Intent) -> None:
         try:
