@@ -26,7 +26,7 @@ INDENTED = re.compile(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+")
 COMMAND = re.compile(r"\n*^icefield .*$", re.MULTILINE)
 PAGES = ("guide.md", "history.md", "upkeep.md", "fsck.md", "expressions.md", "deployment.md", "command-line.md")
 
-# Blocks that are no snippets of Python, and snippets that need a server, by their beginnings.
+# Blocks that are not in Python, and snippets that need a server, by their beginnings.
 NOT_PYTHON = (
     'default = "prod"',  # icefield.toml
     '"id long not null, tags',  # a schema
