@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 # Bytecode is kept: the suite starts hundreds of Pythons, and without it each compiles every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick deep everywhere sim lint format interop bench site wheels lock clean environment interop-environment site-environment python
+.PHONY: help demo test quick deep everywhere versions sim lint format interop bench site wheels lock clean environment interop-environment site-environment python
 
 help:
 	@echo 'make demo        a lake from nothing: tables, commits, time travel'
@@ -17,6 +17,7 @@ help:
 	@echo 'make quick       the tests that need neither a JVM nor patience'
 	@echo 'make deep        the suite with every case of what make test has a sample of, which takes hours (ICEFIELD_DEEP=1)'
 	@echo 'make everywhere  all that needs Spark again, in executor processes and over Spark Connect'
+	@echo 'make versions    tests with the lowest and with the newest versions of dependencies (PYTHON=python3.14, too)'
 	@echo 'make sim         100,000 simulated histories of commits that meet and fail (ARGS="--seed 123" shows one)'
 	@echo 'make lint        ruff and mypy only; make format mends what ruff can mend'
 	@echo 'make interop     the same tables read and written by stock Spark with the Iceberg jars'
@@ -53,6 +54,10 @@ everywhere: environment
 		ICEFIELD_SPARK=$$place .venv/bin/python -m pytest -m 'spark and not interop' $(ARGS) || status=1; \
 	done; \
 	exit $$status
+
+# Environments of their own in build/, by the interpreter that PYTHON names.
+versions: python
+	@"$(PYTHON)" -m scripts.versions $(ARGS)
 
 sim: environment
 	@.venv/bin/python -m tests.sim $(ARGS)

@@ -29,13 +29,14 @@ LOCKS = {
 def main() -> None:
     """Resolve every lock with a pinned uv in an environment that is thrown away afterwards."""
     with tempfile.TemporaryDirectory() as scratch:
-        uv = _install_uv(Path(scratch) / "venv")
+        uv = install_uv(Path(scratch) / "venv")
         for lock, sources in LOCKS.items():
             _compile(uv, lock, *sources, *sys.argv[1:])
             _check(ROOT / lock)
 
 
-def _install_uv(environment: Path) -> Path:
+def install_uv(environment: Path) -> Path:
+    """Install the pinned uv into an environment of its own; return its path."""
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     pip = [str(environment / "bin" / "python"), "-I", "-m", "pip", "install", "--quiet", "--require-hashes"]
     subprocess.run([*pip, "--requirement", str(ROOT / "requirements" / "locker.lock")], check=True)

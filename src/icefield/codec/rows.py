@@ -10,6 +10,7 @@ The type of an Arrow table does not say what its rows are. A subclass of Rows do
     ['Rome']
 """
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -37,7 +38,8 @@ class Rows:
     __slots__ = ("_column", "table")
 
     def __init_subclass__(cls, *, partial: bool = False) -> None:
-        own = [name for name, kind in vars(cls).get("__annotations__", {}).items() if kind is Column]
+        # Not from the namespace of the class: from Python 3.14 on, annotations are made when they are asked for.
+        own = [name for name, kind in inspect.get_annotations(cls).items() if kind is Column]
         for name in own:
             # methodcaller adds no Python frame: columns are used far more often than tables are built.
             setattr(cls, name, property(methodcaller("_column", name)))

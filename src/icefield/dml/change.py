@@ -90,7 +90,8 @@ class RowChange:
         if self.verb.distribution is not None:
             rows = replace(rows, distribution=self.verb.distribution.read(write.base.properties))
         moment = find_moment(write.ambient, write.head.sessions)
-        return ChangeSettings(mode, rows, deletes, write.base.has_row_ids, self.is_dry_run, moment)
+        has_order = not write.base.sort_order.is_unsorted
+        return ChangeSettings(mode, rows, deletes, write.base.has_row_ids, self.is_dry_run, moment, has_order)
 
     def _data_files(self, clauses: Sequence[Clause], deletes: WritePlan | None) -> tuple[str, WritePlan]:
         """Return the mode for the engine, and the settings of new data files."""

@@ -154,7 +154,7 @@ class ChangeSettings:
     mode: copy-on-write, merge-on-read or auto (`icefield.properties.table`). rows: of new data files; they keep row
     lineage. deletes: of new delete files; None if the format has none. has_vectors: these are deletion vectors, which
     include the positions that were deleted before. is_dry_run: nothing is written, only counted. moment: the time that
-    expressions see, the same for all rows.
+    expressions see, the same for all rows. has_order: the table has a sort order.
     """
 
     mode: str
@@ -163,6 +163,7 @@ class ChangeSettings:
     has_vectors: bool
     is_dry_run: bool = False
     moment: Moment | None = None
+    has_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,9 @@ The decision is made file by file, where all positions of a file are known:
     auto   the file is small, or so many of its rows
            would be deleted that scans waste time      rewritten
            otherwise                                   delete file
+
+The rows that remain of small files are written together, by partition, unless the table has a sort order: files of
+neighbouring rows prune better. A change in many small files would otherwise leave as many, at the cost of writing each.
 """
 
 import numpy as np
@@ -20,6 +23,7 @@ from icefield.engine.file_works import NO_POSITIONS, delete_destination, write_b
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.delete_files import DeleteFileWriter
+from icefield.parquet.write.write import DataWriter
 from icefield.properties.table import AUTO_MODE, MERGE_ON_READ
 from icefield.types.schema import Schema
 
@@ -39,6 +43,7 @@ class FileEnds:
             delete_destination(settings.deletes or settings.rows, site.name), site.store, settings.has_vectors
         )
         self._copies: list[DataFiles] = []
+        self._small_copies = DataWriter(settings.rows, site.store, f"{site.name}-copies")
         self._rewritten: set[str] = set()
         self._dropped: set[str] = set()
         self._planned: set[object] = set()  # delete files that a dry run does not write
@@ -61,8 +66,9 @@ class FileEnds:
     def close(self) -> Changed:
         """Finish, and return what was done."""
         deletes = self._deletes.close()
+        together = self._small_copies.close()
         return Changed(
-            tuple(self._copies),
+            (*self._copies, *([together] if together.num_rows else [])),
             deletes,
             frozenset(self._rewritten),
             frozenset(self._dropped),
@@ -73,6 +79,7 @@ class FileEnds:
     def abort(self) -> None:
         """Remove the files that were written, or may have been."""
         self._deletes.abort()
+        self._small_copies.abort()
         remove_quietly(self._site.store, [path for files in self._copies for path in files.paths])
 
     def _group(self, task: FileTask) -> object:
@@ -84,16 +91,20 @@ class FileEnds:
     def _is_rewritten(self, task: FileTask, deleted: int) -> bool:
         if self._settings.mode != AUTO_MODE or self._settings.deletes is None:
             return self._settings.mode != MERGE_ON_READ
-        is_small = task.file_size_bytes is not None and task.file_size_bytes < SMALL_FILE_BYTES
-        return is_small or deleted >= REWRITTEN_SHARE * task.record_count
+        return _is_small(task) or deleted >= REWRITTEN_SHARE * task.record_count
 
     def _rewrite(self, task: FileTask, touched: Positions, deleted: int) -> None:
         self._rewritten.add(task.location)
         if self._settings.is_dry_run:
             self._copied += self._count_without(task, touched) if task.has_key_deletes else task.record_count - deleted
             return
-        # One writer for each file, so that memory is bounded by the file.
         batches = self._reader.read_without(task, self._settings.rows.schema, touched)
+        if _is_small(task) and not self._settings.has_order:
+            for batch in batches:
+                self._copied += batch.num_rows
+                self._small_copies.write(batch)
+            return
+        # One writer for each large file, so that memory is bounded by the file.
         name = f"{self._site.name}-copy-{len(self._rewritten)}"
         self._copies.append(write_batches(self._settings.rows, batches, self._site.store, name))
         self._copied += sum(self._copies[-1].record_count.to_pylist())
@@ -101,3 +112,7 @@ class FileEnds:
     def _count_without(self, task: FileTask, touched: Positions) -> int:
         """Count the rows that a rewrite would copy; which of them equality deletes delete is only known by reading."""
         return sum(batch.num_rows for batch in self._reader.read_without(task, Schema(()), touched))
+
+
+def _is_small(task: FileTask) -> bool:
+    return task.file_size_bytes is not None and task.file_size_bytes < SMALL_FILE_BYTES
