@@ -94,8 +94,8 @@ def test_every_command_that_changes_rows_or_files_takes_a_branch(orders: Icefiel
     assert orders("branch", "shop.orders", "staging").code == 0
     before = orders("query", "shop.orders", "--json").json
     Path("rows.jsonl").write_text('{"id": 10, "ts": null, "name": "new"}')
-    added = pa.table({"id": pa.array([12], pa.int64()), "ts": pa.array([0], pa.timestamp("us", "UTC")), "name": ["added"]})
-    pq.write_table(added, "lake/added.parquet")
+    moment = pa.array([0], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"id": [12], "ts": moment, "name": ["added"]}), "lake/added.parquet")
     changes: list[tuple[str, ...]] = [
         ("append", "rows.jsonl"),
         ("upsert", "rows.jsonl", "--on", "id", "--mode", "equality"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import rich_click as click
 
@@ -20,9 +20,6 @@ with deferred_imports(__name__):
     from icefield.cli.commands.snapshots import snapshot_value
     from icefield.cli.lakes import open_lake
     from icefield.table.table import Table
-
-if TYPE_CHECKING:
-    from icefield.table.history import OnCollision, OnCollisions
 
 REF_COLUMNS = (
     Column("name"),
@@ -41,15 +38,15 @@ _ON_COLLISION = "What becomes of rows that both sides changed: as in the branch 
 on_collision_option = click.option("--on-collision", type=click.Choice(["ours", "theirs"]), help=f"{_ON_COLLISION}.")
 
 
-def _parse_decision(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> OnCollisions | None:
+def _parse_decision(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> str | dict[str, str] | None:
     if len(texts) == 1 and "=" not in texts[0]:
-        return cast("OnCollision", texts[0])
+        return texts[0]
     found = [text.rpartition("=") for text in texts]
     if any(not path for path, *_ in found):
         raise InvalidInput(
             "--on-collision is one side, or FILE=SIDE for each file", hint="See --on-collision in --help"
         )
-    return {path: cast("OnCollision", side) for path, _, side in found} or None
+    return {path: side for path, _, side in found} or None
 
 
 _on_collisions = click.option(
