@@ -146,4 +146,7 @@ def test_the_difference_is_an_html_page_too(orders: Icefield, tmp_path: Path) ->
     assert "<td>&lt;b&gt;&amp;</td>" in page
     assert '<td>rows</td><td class="number">1</td><td class="number">1</td>' in page
     found = orders("diff", "shop.orders", "before", "--html", "again.html", "--json").json
+    assert found["partitions"] == {"ts_day=2026-01-05": {"added": 1, "removed": 1}}
+    assert "<td>ts_day=2026-01-05</td>" in page
+    assert "ts_day=2026-01-05  1 added, 1 removed" in orders("diff", "shop.orders", "before").out
     assert found["sample"]["added"][0]["name"] == "<b>&"

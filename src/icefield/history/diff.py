@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
-from icefield.commit.replay.difference import find_difference
+from icefield.commit.replay.difference import Difference, find_difference
 from icefield.commit.replay.net_rows import NetRows, find_net_rows
 from icefield.commit.replay.row_ids import Lost
 from icefield.commit.replay.rows import Side
@@ -66,6 +66,23 @@ class VersionDiff:
         """Read the rows that only the first version has."""
         return self._reader(self._net.removed)
 
+    def partitions(self) -> dict[str, dict[str, int]]:
+        """Return how many rows only one of the versions has, by partition as text; none for a table without partitions.
+
+        A row that an update moved from one partition to another is removed from the one and added to the other.
+        """
+        difference, found = self._difference, dict[str, dict[str, int]]()
+        sides = (ADDED, difference.after, self._net.added), (REMOVED, difference.before, self._net.removed)
+        for change, plan, rows in sides:
+            chosen = plan.files.at([each.task.location for each in rows])
+            names = dict(zip(chosen.file_path.to_pylist(), chosen.partition.to_pylist(), strict=True))
+            for each in rows:
+                name = names[each.task.location]
+                if name and len(each.positions):
+                    counts = found.setdefault(name, {ADDED: 0, REMOVED: 0})
+                    counts[change] += len(each.positions)
+        return dict(sorted(found.items()))
+
     def columns(self) -> dict[str, list[str]]:
         """Return the columns that were added, removed and changed, each as text."""
         was, now = (_columns(self._schema(snapshot)) for snapshot in (self.before, self.after))
@@ -95,6 +112,7 @@ class VersionDiff:
             "after": None if self.after is None else str(self.after.snapshot_id),
             "rows": {ADDED: self.rows_added, REMOVED: self.rows_removed},
             "data-files": {change: counted.get((change, True), 0) for change in (ADDED, REMOVED)},
+            "partitions": self.partitions(),
             "delete-files": {change: counted.get((change, False), 0) for change in (ADDED, REMOVED)},
             "columns": self.columns(),
             "properties": self.properties(),
@@ -102,11 +120,14 @@ class VersionDiff:
         }
 
     @cached_property
+    def _difference(self) -> Difference:
+        return find_difference(self.context, self.metadata, self.before, self.after)
+
+    @cached_property
     def _net(self) -> NetRows:
-        difference = find_difference(self.context, self.metadata, self.before, self.after)
         new = () if self.after is None else only_in(self.metadata, self.after, self.before)
         maps = load_row_maps(self.context.store, find_rewrites(new))
-        return find_net_rows(Side(difference, maps), self.metadata, self.context)
+        return find_net_rows(Side(self._difference, maps), self.metadata, self.context)
 
     def _reader(self, rows: Sequence[Lost]) -> pa.RecordBatchReader:
         schema = self.metadata.schema
