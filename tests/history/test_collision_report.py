@@ -1,5 +1,7 @@
 """What a publish that fails says: the file, the rows, who changed them, and which columns."""
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -104,7 +106,11 @@ def test_on_collision_is_offered_where_it_can_decide(version: int, is_offered: b
     table.append(rows(9))
     head = table.metadata.ref_head("staging")
     assert head is not None
-    verbs = (lambda: table.publish("staging"), lambda: table.cherry_pick(head.snapshot_id), table.at("staging").rebase)
+    verbs: list[Callable[[], object]] = [
+        lambda: table.publish("staging"),
+        lambda: table.cherry_pick(head.snapshot_id),
+        lambda: table.at("staging").rebase(),
+    ]
     for verb in verbs:
         with pytest.raises(ConcurrentChange) as error:
             verb()

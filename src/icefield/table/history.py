@@ -231,7 +231,7 @@ class TableHistory:
                 such as `count(*) > 0`, or a query that must return no row and sees the branch under the table's name.
             fast_forward_only: Fail if the branches have diverged.
             dry_run: Return the head that this branch would have, and change nothing.
-            message: Why, for the summary of the new snapshot.
+            message: Why, for the summary of the new snapshot; a branch that is only moved forward gets none.
             on_collision: What becomes of rows that both removed or changed: `ours` is as in this branch, `theirs` as in
                 the other one; or one of the two for each file of the report, as `{collision.file: "ours"}`. Only rows
                 with row ids are decided in this way (format version 3).
