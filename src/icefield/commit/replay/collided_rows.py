@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from textwrap import shorten
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,16 +19,16 @@ import pyarrow.compute as pc
 from icefield.commit.replay.collisions import SHOWN
 from icefield.commit.replay.nested_keys import encode_rows
 from icefield.commit.replay.row_ids import Lost
-from icefield.commit.replay.shared_keys import KeyReader, row_text
+from icefield.commit.replay.shared_keys import KeyReader
 from icefield.expr.bind.bound import TRUE
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
+from icefield.showing import row_text
 from icefield.types.arrow import arrow_schema
 from icefield.types.metadata_columns import POSITION, ROW_ID, with_free_names
 from icefield.types.schema import Schema
 
 MOST_FILES, MOST_ROWS = 100, 1000  # that are described, and rows of each
-LONGEST = 200  # characters of a row
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class RowDescriber:
         some = rows.slice(0, SHOWN)
         names = [field.name for field in self.reader.metadata.schema.fields]
         shown = self.reader.keys_of(some) if self.reader.names else some.select(names)
-        return tuple(shorten(row_text(row), LONGEST) for row in shown.to_pylist())
+        return tuple(map(row_text, shown.to_pylist()))
 
     def _keys(self, rows: pa.Table) -> pa.Array | None:
         """Return what the rows are known by on both sides; None if they cannot be known."""

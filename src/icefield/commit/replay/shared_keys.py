@@ -21,6 +21,7 @@ from icefield.parquet.nan_columns import column_at
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
+from icefield.showing import row_text
 from icefield.types.arrow import arrow_type
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import POSITION, with_free_names
@@ -90,8 +91,3 @@ class KeyReader:
             if hit.num_rows:
                 some = tuple(row_text(row) for row in hit.slice(0, SHOWN).to_pylist())
                 yield Collision(CollisionKind.KEYS, task.location, hit.num_rows, keys=some)
-
-
-def row_text(row: dict[str, object]) -> str:
-    """Show a row."""
-    return ", ".join(f"{name} = {value!r}" for name, value in row.items())
