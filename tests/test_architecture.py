@@ -103,8 +103,8 @@ DOORS = {
             "validate.ownership",
             "validate.read_set",
         ),
-        *("replay.apply", "replay.branches", "replay.difference"),
-        *("replay.row_ids", "replay.rows", "replay.sources"),
+        *("replay.apply", "replay.branches", "replay.decisions", "replay.difference"),
+        *("replay.net_rows", "replay.row_ids", "replay.rows", "replay.sources"),
         "snapshot.moved_rows",
         *("validate.key_history", "validate.references", "validate.transaction_reads"),
     ),
@@ -351,7 +351,8 @@ def test_every_module_says_what_it_is_for() -> None:
 # Where an Arrow table holds the rows of users or of a metadata table, which have columns of any name.
 ROWS_OF_USERS = {
     "cache/disk.py": {"_encode"},
-    "commit/replay/shared_keys.py": {"empty", "read"},
+    "commit/replay/collided_rows.py": {"_rows_of", "_texts", "_keys", "_changed", "_encoded"},
+    "commit/replay/shared_keys.py": {"empty", "read", "keys_of"},
     "commit/validate/transaction_reads.py": {"_same_rows", "rows"},
     "dml/statistics.py": {"write_partition_statistics", "_partition_rows"},
     "plan/changes.py": {"load_changed_files", "_live_files", "_absent_from", "_key", "_with_removers"},

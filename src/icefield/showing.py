@@ -1,11 +1,13 @@
-"""How values show themselves in a shell and in a notebook.
+"""How values show themselves in a shell and in a notebook, and rows in messages.
 
 Names and values may come from others, so HTML is escaped.
 """
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import shorten
 
+LONGEST_ROW = 200  # characters
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -32,6 +34,11 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     shown = f"<b>{html.escape(title)}</b>" if title else ""
     return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def row_text(row: Mapping[str, object]) -> str:
+    """Show a row in a message, a long one cut."""
+    return shorten(", ".join(f"{name} = {value!r}" for name, value in row.items()), LONGEST_ROW)
 
 
 def format_bytes(count: float) -> str:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from tests.cli.conftest import Icefield
 
 
@@ -87,6 +89,53 @@ def test_a_side_that_does_not_exist_cannot_be_preferred(orders: Icefield) -> Non
     assert orders("publish", "shop.orders", "staging", "--on-collision", "both").code == 1
 
 
+def test_every_command_that_changes_rows_or_files_takes_a_branch(orders: Icefield) -> None:
+    write(orders, 10, 11)
+    assert orders("branch", "shop.orders", "staging").code == 0
+    before = orders("query", "shop.orders", "--json").json
+    Path("rows.jsonl").write_text('{"id": 10, "ts": null, "name": "new"}')
+    moment = pa.array([0], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"id": [12], "ts": moment, "name": ["added"]}), "lake/added.parquet")
+    changes: list[tuple[str, ...]] = [
+        ("append", "rows.jsonl"),
+        ("upsert", "rows.jsonl", "--on", "id", "--mode", "equality"),
+        ("convert-deletes",),
+        ("update", "--set", "name='later'", "--where", "id = 10", "--mode", "merge-on-read", "--yes"),
+        ("rewrite-deletes",),
+        ("delete", "--where", "id = 11", "--yes"),
+        ("merge", "rows.jsonl", "--on", "id", "--update-all"),
+        ("compact", "--option", "min-input-files=2"),
+        ("rewrite-manifests",),
+        ("add-files", "lake/added.parquet"),
+        ("overwrite", "rows.jsonl", "--where", "id <= 10", "--yes"),
+    ]
+    heads = [orders("refs", "shop.orders", "--json").json]
+    for command, *options in changes:
+        ran = orders(command, "shop.orders", *options, "--branch", "staging")
+        assert ran.code == 0, (command, ran.err)
+        assert orders("query", "shop.orders", "--json").json == before, command
+        heads.append(orders("refs", "shop.orders", "--json").json)
+    assert len({each[0]["snapshot-id"] for each in heads}) == 1  # main
+    missing = orders("delete", "shop.orders", "--where", "id = 1", "--yes", "--branch", "nowhere")
+    assert (missing.code, "nowhere" in missing.err) == (1, True)
+
+
+def test_collisions_are_decided_file_by_file(orders: Icefield) -> None:
+    assert orders("upgrade", "shop.orders", "--yes").code == 0
+    write(orders, 10, 11)
+    assert orders("branch", "shop.orders", "staging").code == 0
+    for branch in ("main", "staging"):
+        options = ("--branch", branch, "--set", f"name='{branch}'", "--where", "id = 10", "--yes")
+        assert orders("update", "shop.orders", *options).code == 0
+    failed = orders("publish", "shop.orders", "staging", "--json")
+    (collision,) = failed.json["collisions"]
+    assert collision["columns"] == {"ours": ["name"], "theirs": ["name"]}
+    refused = orders("publish", "shop.orders", "staging", "--on-collision", "ours", "--on-collision", "theirs")
+    assert (refused.code, "FILE=SIDE" in refused.err) == (1, True)
+    assert orders("publish", "shop.orders", "staging", "--on-collision", f"{collision['file']}=theirs").code == 0
+    assert orders("query", "shop.orders", "--where", "id = 10", "--json").json[0]["name"] == "staging"
+
+
 def test_the_difference_is_an_html_page_too(orders: Icefield, tmp_path: Path) -> None:
     orders("tag", "shop.orders", "before")
     orders("update", "shop.orders", "--set", "name='<b>&'", "--where", "id = 1", "--yes")
@@ -97,4 +146,7 @@ def test_the_difference_is_an_html_page_too(orders: Icefield, tmp_path: Path) ->
     assert "<td>&lt;b&gt;&amp;</td>" in page
     assert '<td>rows</td><td class="number">1</td><td class="number">1</td>' in page
     found = orders("diff", "shop.orders", "before", "--html", "again.html", "--json").json
+    assert found["partitions"] == {"ts_day=2026-01-05": {"added": 1, "removed": 1}}
+    assert "<td>ts_day=2026-01-05</td>" in page
+    assert "ts_day=2026-01-05  1 added, 1 removed" in orders("diff", "shop.orders", "before").out
     assert found["sample"]["added"][0]["name"] == "<b>&"

@@ -69,6 +69,24 @@ def test_compaction_makes_no_difference(table: Table) -> None:
     assert diff.files().num_rows == 3
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_diff_has_the_rows_of_each_partition(table: Table, mode: str) -> None:
+    assert table.diff(None).partitions() == {}
+    with table.evolve() as change:
+        change.add_partition_field("value")
+    table.append(pa.table({"id": pa.array([10, 11, 12], pa.int64()), "value": ["a", "b", "c"]}))
+    before = table.metadata.current_snapshot_id
+    table.update({"value": "'b'"}, where="id = 10", mode=mode)
+    table.delete(where="id = 12", mode=mode)
+    changed = {"added": 0, "removed": 1}
+    expected = {"value=a": changed, "value=b": {"added": 1, "removed": 0}, "value=c": changed}
+    assert table.diff(before).partitions() == table.diff(before).as_dict()["partitions"] == expected
+    table.compact(options={"min-input-files": "2"})
+    assert table.diff(before).partitions() == expected
+    back = {name: {"added": each["removed"], "removed": each["added"]} for name, each in expected.items()}
+    assert table.diff("main", before).partitions() == back
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_diff_of_any_two_versions_is_that_of_the_model(seed: int) -> None:
     history = build(seed)
@@ -80,3 +98,7 @@ def test_a_diff_of_any_two_versions_is_that_of_the_model(seed: int) -> None:
         diff = history.table.diff(before, after)
         assert as_pairs(diff.added()) == missing_from(history.known[after], history.known[before])
         assert as_pairs(diff.removed()) == missing_from(history.known[before], history.known[after])
+        if history.table.spec.fields:
+            counts = diff.partitions().values()
+            assert sum(each["added"] for each in counts) == diff.rows_added
+            assert sum(each["removed"] for each in counts) == diff.rows_removed

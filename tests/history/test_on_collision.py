@@ -98,6 +98,40 @@ def test_equality_deletes_cannot_give_way() -> None:
     assert values(table)[1] == "new"
 
 
+def collided_files(table: Table) -> list[str]:
+    """Change rows 1 and 5, which are in two files, on both sides; return the files."""
+    for ref in ("main", "staging"):
+        for key in (1, 5):
+            table.at(ref).update({"value": f"'{ref}'"}, where=f"id = {key}")
+    with pytest.raises(ConcurrentChange) as error:
+        table.publish("staging")
+    return [each.file for each in error.value.collisions]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_collision_is_decided_for_itself(mode: str) -> None:
+    table = make(3, mode)
+    files = collided_files(table)
+    one = table.scan(where="id = 1", as_of=table.history()[1].snapshot_id).files()["file_path"].to_pylist()
+    decisions: dict[str, OnCollision] = {file: "ours" if file in one else "theirs" for file in files}
+    with pytest.raises(ConcurrentChange, match="1 row") as error:
+        table.publish("staging", on_collision={one[0]: "ours"})
+    assert [each.file for each in error.value.collisions] == [file for file in files if file not in one]
+    table.publish("staging", on_collision=decisions)
+    assert values(table) == {**OLD, 1: "main", 5: "staging"}
+    assert not [f for f in table.fsck().findings if f.check != "dangling-deletes"]
+
+
+def test_a_file_that_does_not_collide_cannot_be_decided_about() -> None:
+    table = make(3, "copy-on-write")
+    files = collided_files(table)
+    with pytest.raises(InvalidInput, match="of which no rows collide"):
+        table.publish("staging", on_collision={**dict.fromkeys(files, "ours"), "elsewhere": "ours"})
+    with pytest.raises(InvalidInput, match="on_collision"):
+        table.publish("staging", on_collision={files[0]: "both"})  # type: ignore[dict-item]
+    assert values(table)[1] == "main"
+
+
 def test_only_the_two_sides_can_be_preferred() -> None:
     with pytest.raises(InvalidInput, match="on_collision"):
         make(3, "copy-on-write").publish("staging", on_collision="both")  # type: ignore[arg-type]

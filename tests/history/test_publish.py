@@ -112,6 +112,36 @@ def test_different_rows_of_one_file_do_not_collide(version: int, mode: str) -> N
     assert not table.fsck().findings
 
 
+@pytest.mark.parametrize(("version", "mode"), [each for each in ALL if each[0] > 1])
+@pytest.mark.parametrize("moves", [(), ("main",), ("staging",), ("main", "staging")])
+def test_a_row_that_both_sides_deleted_does_not_collide(version: int, mode: str, moves: tuple[str, ...]) -> None:
+    table = make(version, mode)
+    for branch, where in (("main", "id in (1, 2)"), ("staging", "id in (2, 3, 4, 5, 6, 7)")):
+        if branch in moves:
+            table.at(branch).compact(options={"min-input-files": "2"})
+        table.at(branch).delete(where=where)
+        if branch in moves:
+            table.at(branch).compact(order_by=["value"])
+    table.publish("staging")
+    assert values(table) == {0: "old"}
+    assert not [f for f in table.fsck().findings if f.check != "dangling-deletes"]
+
+
+@pytest.mark.parametrize(("version", "mode"), [each for each in ALL if each[0] > 1])
+@pytest.mark.parametrize("who", ["main", "staging"])
+def test_a_row_that_one_side_deleted_and_the_other_changed_collides(version: int, mode: str, who: str) -> None:
+    table = make(version, mode)
+    for branch in ("main", "staging"):
+        if branch == who:
+            table.at(branch).update({"value": "'changed'"}, where="id = 2")
+        else:
+            table.at(branch).delete(where="id = 2")
+    before = values(table)
+    with pytest.raises(ConcurrentChange, match="changed on both sides"):
+        table.publish("staging")
+    assert values(table) == before
+
+
 def test_a_snapshot_that_was_picked_is_not_published_again() -> None:
     table = make(2, "copy-on-write")
     staging = table.at("staging")

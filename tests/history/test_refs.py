@@ -1,5 +1,6 @@
 """Branches and tags: renamed, kept, protected, moved back and forth, checked before they are published."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,21 @@ def test_a_protected_branch_is_only_written_and_published_to(table: Table) -> No
             change()
 
 
+def test_a_protected_branch_or_tag_does_not_expire(table: Table) -> None:
+    table.create_tag("kept")
+    table.create_tag("old")
+    table.append(rows(2))
+    table.set_properties({"icefield.history.protected-refs": "staging, kept", "history.expire.max-ref-age-ms": "1"})
+    table.set_retention("staging", max_ref_age_ms=1)
+    time.sleep(0.01)
+    table.expire_snapshots(dry_run=True)
+    table.expire_snapshots()
+    assert sorted(table.refs()) == ["kept", "main", "staging"]
+    table.set_properties({}, removals=["icefield.history.protected-refs"])
+    table.expire_snapshots()
+    assert list(table.refs()) == ["main"]
+
+
 def test_a_rollback_goes_back_and_forward_and_can_be_undone(table: Table) -> None:
     first = table.metadata.current_snapshot_id
     assert first is not None
@@ -119,7 +135,7 @@ def test_checks_are_run_before_a_branch_is_published(table: Table) -> None:
     table.set_properties({"icefield.check.small": "id > 100"})
     staging = table.at("staging")
     staging.append(rows(7, 200, 300))
-    with pytest.raises(CheckFailed, match="breaks 1 of 2 check") as error:
+    with pytest.raises(CheckFailed, match=r"breaks 1 of 2 check.*2 row\(s\), such as id = 200; id = 300") as error:
         table.publish("staging", checks={"positive": "id < 0"})
     (failure,) = error.value.failures
     assert (failure.name, failure.rows) == ("small", 2)

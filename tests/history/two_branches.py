@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import pyarrow as pa
+from tests.history.evolving import ID, PART, VALUE, arrow, names_of, redefine, rows_of
 
 import icefield
 from icefield.commit.replay.collisions import CollisionKind
@@ -16,22 +16,7 @@ from icefield.errors import ConcurrentChange
 from icefield.table.table import Table
 
 Rows = dict[int, str]
-
-
-def arrow(rows: Rows) -> pa.Table:
-    return pa.table(
-        {
-            "id": pa.array(rows.keys(), pa.int64()),
-            "part": pa.array([key % 2 for key in rows], pa.int32()),
-            "value": pa.array(list(rows.values()), pa.string()),
-        }
-    )
-
-
-def read(table: Table, as_of: int | None = None) -> Rows:
-    found = table.scan(as_of=as_of).to_arrow().read_all().to_pylist()
-    assert len({row["id"] for row in found}) == len(found), "a row is there twice"
-    return {row["id"]: row["value"] for row in found}
+CHANGES = ("append", "delete", "update", "upsert", "equality", "compact", "deletes", "sort", "redefine")
 
 
 def three_way(base: Rows, theirs: Rows, ours: Rows) -> tuple[Rows, set[int]]:
@@ -62,6 +47,7 @@ class History:
     table: Table
     known: dict[int, Rows] = field(default_factory=dict)
     fresh: int = 1000
+    redefines: bool = False
 
     def handle(self, ref: str) -> Table:
         return self.table.at(ref)
@@ -70,39 +56,43 @@ class History:
         return self.known[self.table.metadata.refs[ref].snapshot_id]
 
     def note(self, ref: str, rows: Rows) -> None:
-        assert read(self.handle(ref)) == rows
+        assert rows_of(self.handle(ref)) == rows
         self.known[self.table.metadata.refs[ref].snapshot_id] = rows
 
     def change(self, ref: str) -> None:
         """Make one change of a branch, and remember its rows."""
         table, rows = self.handle(ref), dict(self.rows(ref))
         some = self.random.sample(sorted(rows), min(len(rows), self.random.randint(1, 2)))
-        what = self.random.choice(["append", "delete", "update", "upsert", "equality", "compact", "deletes", "sort"])
+        what = self.random.choice(CHANGES if self.redefines else CHANGES[:-1])
         self.fresh += 2
         new = {self.fresh: f"{ref} {self.fresh}", self.fresh + 1: f"{ref} {self.fresh + 1}"}
         changed = {key: f"{ref} {self.fresh} of {key}" for key in some}
         listed = ", ".join(map(str, some)) or "-1"
-        version = table.metadata.format_version
-        if what == "append":
-            table.append(arrow(new))
+        version, names = table.metadata.format_version, names_of(table)
+        if what == "redefine":
+            redefine(table, self.random, self.fresh)
+        elif what == "append":
+            table.append(arrow(new, names))
             rows |= new
         elif what == "delete":
             table.delete(where=f"id in ({listed})")
             rows = {key: value for key, value in rows.items() if key not in some}
         elif what == "update":
-            table.update({"value": f"concat('{ref} {self.fresh} of ', cast(id as string))"}, where=f"id in ({listed})")
+            table.update(
+                {names[VALUE]: f"concat('{ref} {self.fresh} of ', cast(id as string))"}, where=f"id in ({listed})"
+            )
             rows |= changed
         elif what == "upsert" or (what == "equality" and version > 1):
-            source = arrow({**changed, **new})
+            source = arrow({**changed, **new}, names)
             if what == "equality":
-                table.upsert(source, on=["id", "part"], mode="equality")
+                table.upsert(source, on=[names[ID], names[PART]], mode="equality")
             else:
                 table.upsert(source, on=["id"])
             rows |= changed | new
         elif what == "compact":
             table.compact()
         elif what == "sort":
-            table.compact(order_by=["value"])
+            table.compact(order_by=[names[VALUE]])
         elif what == "deletes" and version > 1:
             table.convert_equality_deletes()
         self.note(ref, rows)
@@ -121,7 +111,7 @@ class History:
             # The table has no identifiers: an equality upsert and a revert may both have added a row of a key.
             assert twice <= both
             raise KeyAddedTwice
-        found = read(self.handle(ref))
+        found = rows_of(self.handle(ref))
         if refused is not None:
             is_certain = any(each.kind != CollisionKind.FILES for each in refused.collisions)
             assert both or not is_certain, f"{refused}, although no key was changed on both sides"
@@ -136,7 +126,8 @@ class History:
         return True
 
 
-def build(seed: int) -> History:
+def build(seed: int, *, redefines: bool = False) -> History:
+    """Start a history. redefines: columns, the partition spec and the format version change, too."""
     chosen = random.Random(seed)
     version = chosen.choice([1, 2, 2, 3, 3])
     mode = chosen.choice(["copy-on-write", "merge-on-read"])
@@ -148,7 +139,7 @@ def build(seed: int) -> History:
         properties=properties,
         partition_by=chosen.choice([[], ["part"]]),
     )
-    history = History(chosen, table)
+    history = History(chosen, table, redefines=redefines)
     table.append(arrow(dict.fromkeys(range(4), "old")))
     history.note("main", dict.fromkeys(range(4), "old"))
     table.append(arrow(dict.fromkeys(range(4, 8), "old")))

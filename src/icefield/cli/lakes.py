@@ -12,6 +12,7 @@ from icefield.cli.settings import DEFAULT_LAKE, Settings
 from icefield.config.sources import LAKE_VARIABLE, find_settings
 from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
+from icefield.model.snapshot import MAIN
 
 with deferred_imports(__name__):
     from icefield.config.configuration import LakeSettings
@@ -19,6 +20,7 @@ with deferred_imports(__name__):
     from icefield.config.connect import open_lake as open_described_lake
     from icefield.config.file import ProcessEnvironment
     from icefield.lake import Lake
+    from icefield.table.table import Table
 
 
 def open_lake(settings: Settings) -> Lake:
@@ -31,6 +33,12 @@ def open_lake(settings: Settings) -> Lake:
             hint=f"Name one with --lake or {LAKE_VARIABLE}, or create one with `icefield create` or `icefield demo`",
         )
     return _noted(open_described_lake(described), settings)
+
+
+def open_branch(lake: Lake, table: str, branch: str) -> Table:
+    """Open a table to read and change a branch of it."""
+    handle = lake.table(table)
+    return handle if branch == MAIN else handle.at(branch)
 
 
 def lake_is_there(settings: Settings) -> bool:

@@ -8,6 +8,7 @@ import rich_click as click
 
 from icefield.arguments import whole_number
 from icefield.errors import InvalidInput
+from icefield.model.snapshot import MAIN
 
 if TYPE_CHECKING:
     from icefield.plan.versions import AsOf  # it loads Arrow, which `--help` can do without
@@ -23,6 +24,11 @@ def table_argument() -> Callable[[F], F]:
 def where_option() -> Callable[[F], F]:
     """The filter."""
     return click.option("--where", metavar="FILTER", help="A filter, such as \"amount > 10 AND country = 'DE'\".")
+
+
+def branch_option() -> Callable[[F], F]:
+    """The branch that a command changes."""
+    return click.option("--branch", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to change.")
 
 
 def as_of_option() -> Callable[[F], F]:

@@ -21,10 +21,12 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.query.lexer import lex
 from icefield.history.metrics import MeasuredRows, MetricCondition, parse_metrics, sample_filter
 from icefield.model.metadata import TableMetadata
+from icefield.showing import row_text
 from icefield.types.schema import Schema
 
 CHECK_PREFIX = "icefield.check."
 SHOWN_ROWS = 5
+SAID_ROWS = 3  # in the message
 _QUERIES = ("select", "with")
 
 Sample = Sequence[Mapping[str, object]]
@@ -51,7 +53,12 @@ class CheckFailure:
 
     def __str__(self) -> str:
         measured = ", ".join(f"{metric} is {value}" for metric, value in self.metrics.items())
-        return f"{self.name} ({self.where}): {measured or f'{self.rows:,} row(s)'}"
+        some = "; ".join(map(row_text, self.sample[:SAID_ROWS]))
+        rows = f"{self.rows:,} row(s)" + (f", such as {some}" if some else "")
+        found = [measured] if measured else []
+        if some or not measured:
+            found.append(rows)
+        return f"{self.name} ({self.where}): {': '.join(found)}"
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values."""

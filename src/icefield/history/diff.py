@@ -4,7 +4,7 @@ Only files that one of the versions does not have, or has with other deletes, ar
 another file are in neither side: they are found by row maps, row ids and values, as for a publish.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
 from icefield.commit.load import load_table_metadata
-from icefield.commit.replay.difference import Difference, find_difference, load_deleted
+from icefield.commit.replay.difference import Difference, find_difference
+from icefield.commit.replay.net_rows import NetRows, find_net_rows
 from icefield.commit.replay.row_ids import Lost
-from icefield.commit.replay.rows import RowChange, Side, find_removed_rows, without_moved_rows
-from icefield.commit.snapshot.moved_rows import NO_POSITIONS, load_row_maps
+from icefield.commit.replay.rows import Side
+from icefield.commit.snapshot.moved_rows import load_row_maps
 from icefield.commit.validate.ancestry import find_rewrites, only_in
 from icefield.errors import MissingFile
 from icefield.model.metadata import TableMetadata
@@ -65,6 +66,23 @@ class VersionDiff:
         """Read the rows that only the first version has."""
         return self._reader(self._net.removed)
 
+    def partitions(self) -> dict[str, dict[str, int]]:
+        """Return how many rows only one of the versions has, by partition as text; none for a table without partitions.
+
+        A row that an update moved from one partition to another is removed from the one and added to the other.
+        """
+        difference, found = self._difference, dict[str, dict[str, int]]()
+        sides = (ADDED, difference.after, self._net.added), (REMOVED, difference.before, self._net.removed)
+        for change, plan, rows in sides:
+            chosen = plan.files.at([each.task.location for each in rows])
+            names = dict(zip(chosen.file_path.to_pylist(), chosen.partition.to_pylist(), strict=True))
+            for each in rows:
+                name = names[each.task.location]
+                if name and len(each.positions):
+                    counts = found.setdefault(name, {ADDED: 0, REMOVED: 0})
+                    counts[change] += len(each.positions)
+        return dict(sorted(found.items()))
+
     def columns(self) -> dict[str, list[str]]:
         """Return the columns that were added, removed and changed, each as text."""
         was, now = (_columns(self._schema(snapshot)) for snapshot in (self.before, self.after))
@@ -94,6 +112,7 @@ class VersionDiff:
             "after": None if self.after is None else str(self.after.snapshot_id),
             "rows": {ADDED: self.rows_added, REMOVED: self.rows_removed},
             "data-files": {change: counted.get((change, True), 0) for change in (ADDED, REMOVED)},
+            "partitions": self.partitions(),
             "delete-files": {change: counted.get((change, False), 0) for change in (ADDED, REMOVED)},
             "columns": self.columns(),
             "properties": self.properties(),
@@ -101,27 +120,14 @@ class VersionDiff:
         }
 
     @cached_property
-    def _net(self) -> "_NetRows":
-        difference = find_difference(self.context, self.metadata, self.before, self.after)
-        change = find_removed_rows(difference, self.metadata, self.context)
+    def _difference(self) -> Difference:
+        return find_difference(self.context, self.metadata, self.before, self.after)
+
+    @cached_property
+    def _net(self) -> NetRows:
         new = () if self.after is None else only_in(self.metadata, self.after, self.before)
         maps = load_row_maps(self.context.store, find_rewrites(new))
-        side = Side(difference, maps)
-        net, moved = without_moved_rows(side, change, self.metadata, self.context)
-        return _NetRows(list(self._added(difference, change, moved)), list(self._removed(net)))
-
-    def _removed(self, change: RowChange) -> Iterator[Lost]:
-        deleted = load_deleted(change.whole, self.metadata, self.context.store)
-        for task, gone in zip(change.whole, deleted, strict=True):
-            yield Lost(task, np.setdiff1d(np.arange(task.record_count), gone))
-        yield from (Lost(task, positions) for task, positions in change.some)
-
-    def _added(self, difference: Difference, change: RowChange, moved: Mapping[str, Positions]) -> Iterator[Lost]:
-        tasks = list(difference.after.tasks(difference.added))
-        for task, gone in zip(tasks, load_deleted(tasks, self.metadata, self.context.store), strict=True):
-            out = np.union1d(gone, moved.get(task.location, NO_POSITIONS))
-            yield Lost(task, np.setdiff1d(np.arange(task.record_count), out))
-        yield from (Lost(task, positions) for task, positions in change.restored)
+        return find_net_rows(Side(self._difference, maps), self.metadata, self.context)
 
     def _reader(self, rows: Sequence[Lost]) -> pa.RecordBatchReader:
         schema = self.metadata.schema
@@ -161,12 +167,6 @@ class VersionDiff:
                 if metadata.snapshots.find(snapshot.snapshot_id) is not None:
                     return metadata
         return self.metadata
-
-
-@dataclass(frozen=True)
-class _NetRows:
-    added: Sequence[Lost]
-    removed: Sequence[Lost]
 
 
 def _count(rows: Sequence[Lost]) -> int:

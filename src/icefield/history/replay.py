@@ -15,7 +15,7 @@ from icefield.commit.actions.refs import FastForward
 from icefield.commit.attempt import DraftStore
 from icefield.commit.replay.apply import ApplyChange, CopiedRows
 from icefield.commit.replay.branches import PublishBranch, RebaseBranch
-from icefield.commit.replay.rows import Prefers
+from icefield.commit.replay.decisions import NOT_DECIDED, Decision
 from icefield.commit.replay.sources import ChangeSource, OfBranch, OfSnapshot, OppositeOf
 from icefield.dml.head import TableHead
 from icefield.dml.write import SnapshotAction, TableWrite
@@ -35,14 +35,14 @@ RestoredRows = Sequence[tuple[FileTask, Positions]]
 class Replay:
     """Changes a branch by what another version changed.
 
-    notes: more keys for the summary. prefers: the side that decides about rows that both changed; None if they collide.
+    notes: more keys for the summary. decision: about rows that both changed.
     """
 
     head: TableHead
     ref: str
     is_dry_run: bool = False
     notes: Mapping[str, str] = field(default_factory=dict)
-    prefers: Prefers | None = None
+    decision: Decision = NOT_DECIDED
 
     def publish(self, branch: str, checked_id: int | None = None) -> Snapshot | None:
         """Publish a branch to this one. checked_id: the head of the branch that was checked."""
@@ -109,7 +109,7 @@ class Replay:
     def _change(self, write: TableWrite, source: ChangeSource, copies: CopiedRows | None = None) -> ApplyChange:
         place = delete_destination(write.delete_plan(is_dry_run=self.is_dry_run), local_name())
         return ApplyChange(
-            source=source, target=write.target, place=place, copies=copies, notes=self.notes, prefers=self.prefers
+            source=source, target=write.target, place=place, copies=copies, notes=self.notes, decision=self.decision
         )
 
 

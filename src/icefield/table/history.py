@@ -27,7 +27,7 @@ with deferred_imports(__name__):
         SetRetention,
         make_ref,
     )
-    from icefield.commit.replay.rows import parse_side
+    from icefield.commit.replay.decisions import parse_decision
     from icefield.commit.validate.transaction_reads import find_read
     from icefield.dml.head import TableHead
     from icefield.expr.bind import bound
@@ -46,6 +46,7 @@ with deferred_imports(__name__):
     from icefield.types.schema import Schema
 
 OnCollision = Literal["ours", "theirs"]
+OnCollisions = OnCollision | Mapping[str, OnCollision]
 
 
 @check_arguments
@@ -212,7 +213,7 @@ class TableHistory:
         fast_forward_only: bool = False,
         dry_run: bool = False,
         message: str | None = None,
-        on_collision: OnCollision | None = None,
+        on_collision: OnCollisions | None = None,
     ) -> Snapshot | None:
         """Make the changes of another branch visible in this one, at once, and return its new head.
 
@@ -230,9 +231,10 @@ class TableHistory:
                 such as `count(*) > 0`, or a query that must return no row and sees the branch under the table's name.
             fast_forward_only: Fail if the branches have diverged.
             dry_run: Return the head that this branch would have, and change nothing.
-            message: Why, for the summary of the new snapshot.
-            on_collision: What becomes of a row that both removed or changed: `ours` is as in this branch, `theirs` as
-                in the other one. Only rows with row ids are decided in this way (format version 3).
+            message: Why, for the summary of the new snapshot; a branch that is only moved forward gets none.
+            on_collision: What becomes of rows that both removed or changed: `ours` is as in this branch, `theirs` as in
+                the other one; or one of the two for each file of the report, as `{collision.file: "ours"}`. Only rows
+                with row ids are decided in this way (format version 3).
         """
         replay, checked_id = self._replay(dry_run, message, on_collision), self.check_branch(branch, checks)
         made = (replay.fast_forward if fast_forward_only else replay.publish)(branch, checked_id)
@@ -260,7 +262,7 @@ class TableHistory:
         *,
         dry_run: bool = False,
         message: str | None = None,
-        on_collision: OnCollision | None = None,
+        on_collision: OnCollisions | None = None,
     ) -> Snapshot | None:
         """Apply to this branch what one snapshot of another one changed, and return the new snapshot.
 
@@ -356,10 +358,10 @@ class TableHistory:
         self,
         is_dry_run: bool,  # noqa: FBT001
         message: str | None,
-        on_collision: OnCollision | None = None,
+        on_collision: OnCollisions | None = None,
     ) -> Replay:
         notes = {**dict(self._notes), **note_keys(message=message)}
-        return Replay(self._head, self._ref, is_dry_run, notes, parse_side(on_collision))
+        return Replay(self._head, self._ref, is_dry_run, notes, parse_decision(on_collision))
 
     def _load(self) -> TableMetadata:
         """Load the newest metadata for calls that do not read rows, or that record the read themselves."""

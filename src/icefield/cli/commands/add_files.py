@@ -4,8 +4,8 @@ from pathlib import Path
 
 import rich_click as click
 
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_pairs, table_argument
+from icefield.cli.lakes import open_branch, open_lake
+from icefield.cli.options import branch_option, parse_pairs, table_argument
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import show_progress
 from icefield.cli.settings import Settings, SnapshotCommand
@@ -22,15 +22,18 @@ from icefield.cli.snapshot_facts import summary_number
     callback=parse_pairs,
     help="The partition of the files, if neither their path nor their statistics show it. May be repeated.",
 )
+@branch_option()
 @click.pass_obj
-def add_files(settings: Settings, table: str, files: tuple[Path, ...], partition: dict[str, str]) -> None:
+def add_files(
+    settings: Settings, table: str, files: tuple[Path, ...], *, partition: dict[str, str], branch: str
+) -> None:
     """Add Parquet files that another program wrote. No row is read or copied; the files stay where they are.
 
     A directory means all Parquet files below it. Columns are matched by field id, or else by name. The files must be in
     the lake's directory, or in one that --root names.
     """
     with open_lake(settings) as lake:
-        opened = lake.table(table)
+        opened = open_branch(lake, table, branch)
         with show_progress(f"reading footers for {opened.name}"):
             snapshot = opened.add_files(files, partition=partition)
     rows, count = (

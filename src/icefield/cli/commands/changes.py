@@ -9,8 +9,8 @@ import rich_click as click
 
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_pairs, table_argument, where_option
+from icefield.cli.lakes import open_branch, open_lake
+from icefield.cli.options import branch_option, parse_pairs, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text, talk
 from icefield.cli.progress import show_progress
 from icefield.cli.questions import confirm
@@ -28,6 +28,7 @@ def _change_options(*more_modes: str) -> Callable[[F], F]:
     """The options of every change. more_modes: those that only this one has."""
 
     def decorate(command: F) -> F:
+        command = branch_option()(command)
         command = click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")(command)
         modes = click.Choice((*MODES, *more_modes))
         return click.option("--mode", type=modes, help="How old rows are deleted, instead of the table's mode.")(
@@ -50,7 +51,9 @@ _set = click.option(
 @_change_options()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def delete(settings: Settings, table: str, where: str | None, *, dry_run: bool, mode: str | None, yes: bool) -> None:
+def delete(  # noqa: PLR0913 - one parameter per option
+    settings: Settings, table: str, where: str | None, *, branch: str, dry_run: bool, mode: str | None, yes: bool
+) -> None:
     """Delete the rows that match a filter.
 
     Older snapshots keep the rows until they expire. Without --yes, it shows what would be deleted, and asks.
@@ -58,7 +61,7 @@ def delete(settings: Settings, table: str, where: str | None, *, dry_run: bool, 
     if where is None:
         raise InvalidInput("delete needs a filter", hint="Add --where, or --where TRUE for all rows")
     with open_lake(settings) as lake:
-        handle = lake.table(table)
+        handle = open_branch(lake, table, branch)
         _ask(settings, lambda dry: handle.delete(where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
 
 
@@ -75,6 +78,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     values: dict[str, str],
     where: str | None,
     *,
+    branch: str,
     dry_run: bool,
     mode: str | None,
     yes: bool,
@@ -86,7 +90,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     if not values:
         raise InvalidInput("update needs a new value", hint="Add --set 'column=value'")
     with open_lake(settings) as lake:
-        handle = lake.table(table)
+        handle = open_branch(lake, table, branch)
         _ask(settings, lambda dry: handle.update(values, where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
 
 
@@ -97,13 +101,14 @@ def update(  # noqa: PLR0913 - one parameter per option
 @_on
 @_change_options(EQUALITY)
 @click.pass_obj
-def upsert(
+def upsert(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
     /,
     table: str,
     files: tuple[str, ...],
     on: str | None,
     *,
+    branch: str,
     dry_run: bool,
     mode: str | None,
     **form: Any,
@@ -114,7 +119,7 @@ def upsert(
     table's identifier fields. --mode equality reads nothing of the table, and needs all columns.
     """
     with open_lake(settings) as lake:
-        handle = lake.table(table)
+        handle = open_branch(lake, table, branch)
         with _source(handle, files, form) as rows:
             _report(settings, handle.upsert(rows, _columns(on), dry_run=dry_run, mode=mode))
 
@@ -140,6 +145,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
     files: tuple[str, ...],
     on: str | None,
     *,
+    branch: str,
     condition: str | None,
     delete_when: str | None,
     update_all: bool,
@@ -162,7 +168,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
     if update_all and values:
         raise InvalidInput("--update-all and --set exclude each other")
     with open_lake(settings) as lake:
-        handle = lake.table(table)
+        handle = open_branch(lake, table, branch)
         with _source(handle, files, form) as rows:
             builder = handle.merge(rows, condition or _columns(on), mode=mode)
             if delete_when is not None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import rich_click as click
 
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_pairs, table_argument, where_option
+from icefield.cli.lakes import open_branch, open_lake
+from icefield.cli.options import branch_option, parse_pairs, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import show_progress
 from icefield.cli.settings import Settings, SnapshotCommand
@@ -37,6 +37,7 @@ CONVERTED = (
     "--option", "options", metavar="NAME=VALUE", multiple=True, callback=parse_pairs,
     help="A threshold such as min-input-files=4, instead of the table's property. May be repeated.",
 )  # fmt: skip
+@branch_option()
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
 def compact(  # noqa: PLR0913 - one parameter per option
@@ -48,6 +49,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
     cluster_by: str | None,
     order_by: tuple[str, ...],
     options: dict[str, str],
+    branch: str,
     dry_run: bool,
 ) -> None:
     """Rewrite files that are too small, too large, or have many deleted rows. No row changes.
@@ -62,7 +64,7 @@ def compact(  # noqa: PLR0913 - one parameter per option
         "options": options,
     }
     with open_lake(settings) as lake:
-        opened = lake.table(table)
+        opened = open_branch(lake, table, branch)
         plan = opened.compact(where, **how, dry_run=True)
         if dry_run or not plan.plan.groups:
             result = replace(plan, is_dry_run=dry_run)
@@ -86,12 +88,13 @@ def compact(  # noqa: PLR0913 - one parameter per option
 
 @click.command(cls=SnapshotCommand)
 @table_argument()
+@branch_option()
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
-def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
+def rewrite_manifests(settings: Settings, table: str, *, branch: str, dry_run: bool) -> None:
     """Rewrite manifests, clustered by partition, so that planning reads less. No data file changes."""
     with open_lake(settings) as lake:
-        snapshot = lake.table(table).rewrite_manifests(dry_run=dry_run)
+        snapshot = open_branch(lake, table, branch).rewrite_manifests(dry_run=dry_run)
     found = {key: (summary_number(snapshot, key) or 0) if snapshot else 0 for key in COUNTS}
     if settings.as_json:
         named = None if snapshot is None or dry_run else str(snapshot.snapshot_id)
@@ -108,10 +111,11 @@ def rewrite_manifests(settings: Settings, table: str, *, dry_run: bool) -> None:
 @table_argument()
 @where_option()
 @click.option("--convert-equality", is_flag=True, help="Also convert equality deletes, as convert-deletes does.")
+@branch_option()
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
 def rewrite_deletes(
-    settings: Settings, table: str, where: str | None, *, convert_equality: bool, dry_run: bool
+    settings: Settings, table: str, where: str | None, *, convert_equality: bool, branch: str, dry_run: bool
 ) -> None:
     """Rewrite position deletes, so that scans open fewer delete files. No row changes.
 
@@ -120,7 +124,7 @@ def rewrite_deletes(
     hold matching rows are rewritten.
     """
     with open_lake(settings) as lake:
-        opened = lake.table(table)
+        opened = open_branch(lake, table, branch)
         with show_progress(f"reading deletes of {opened.name}"):
             result = opened.rewrite_deletes(where, convert_equality=convert_equality, dry_run=dry_run)
     if settings.as_json:
@@ -134,16 +138,17 @@ def rewrite_deletes(
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @where_option()
+@branch_option()
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @click.pass_obj
-def convert_deletes(settings: Settings, table: str, where: str | None, *, dry_run: bool) -> None:
+def convert_deletes(settings: Settings, table: str, where: str | None, *, branch: str, dry_run: bool) -> None:
     """Replace equality deletes by position deletes, or deletion vectors, so that scans are faster. No row changes.
 
     Deletes that apply to no data file are dropped. With --where, only the deletes of files that may hold matching rows
     are converted.
     """
     with open_lake(settings) as lake:
-        opened = lake.table(table)
+        opened = open_branch(lake, table, branch)
         with show_progress(f"reading keys of {opened.name}"):
             snapshot = opened.convert_equality_deletes(where, dry_run=dry_run)
     found = {key: (summary_number(snapshot, key) or 0) if snapshot else 0 for key in CONVERTED}

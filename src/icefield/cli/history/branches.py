@@ -9,7 +9,7 @@ from typing import Any
 import rich_click as click
 
 from icefield.arguments import whole_number
-from icefield.cli.options import table_argument
+from icefield.cli.options import branch_option, table_argument
 from icefield.cli.output import Column, print_grid, print_json, print_text
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.deferred import deferred_imports
@@ -34,12 +34,28 @@ REF_COLUMNS = (
 
 
 _dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
-on_collision_option = click.option(
+_ON_COLLISION = "What becomes of rows that both sides changed: as in the branch to change, or as in the other one"
+on_collision_option = click.option("--on-collision", type=click.Choice(["ours", "theirs"]), help=f"{_ON_COLLISION}.")
+
+
+def _parse_decision(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> str | dict[str, str] | None:
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    found = [text.rpartition("=") for text in texts]
+    if any(not path for path, *_ in found):
+        raise InvalidInput(
+            "--on-collision is one side, or FILE=SIDE for each file", hint="See --on-collision in --help"
+        )
+    return {path: side for path, _, side in found} or None
+
+
+_on_collisions = click.option(
     "--on-collision",
-    type=click.Choice(["ours", "theirs"]),
-    help="What becomes of rows that both sides changed: as in the branch to change, or as in the other one.",
+    metavar="[FILE=]ours|theirs",
+    multiple=True,
+    callback=_parse_decision,
+    help=f"{_ON_COLLISION}; of all, or of a file of the report. May be repeated.",
 )
-_branch = click.option("--branch", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to change.")
 
 
 @click.command(cls=SnapshotCommand)
@@ -48,7 +64,7 @@ _branch = click.option("--branch", metavar="BRANCH", default=MAIN, show_default=
 @click.option("--to", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to publish to.")
 @click.option("--check", "checks", metavar="NAME=FILTER", multiple=True, help="A filter that must match no row.")
 @click.option("--fast-forward-only", is_flag=True, help="Fail if the branches have diverged.")
-@on_collision_option
+@_on_collisions
 @_dry_run
 @click.pass_obj
 def publish(settings: Settings, /, table: str, branch: str, to: str, checks: tuple[str, ...], **options: Any) -> None:
@@ -80,8 +96,8 @@ def rebase(settings: Settings, /, table: str, branch: str, onto: str, **options:
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @click.argument("snapshot", metavar="SNAPSHOT", type=int)
-@_branch
-@on_collision_option
+@branch_option()
+@_on_collisions
 @_dry_run
 @click.pass_obj
 def cherry_pick(settings: Settings, /, table: str, snapshot: int, branch: str, **options: Any) -> None:
@@ -94,7 +110,7 @@ def cherry_pick(settings: Settings, /, table: str, snapshot: int, branch: str, *
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @click.argument("snapshot", metavar="SNAPSHOT", type=int)
-@_branch
+@branch_option()
 @_dry_run
 @click.pass_obj
 def revert(settings: Settings, /, table: str, snapshot: int, branch: str, **options: Any) -> None:
@@ -107,7 +123,7 @@ def revert(settings: Settings, /, table: str, snapshot: int, branch: str, **opti
 @click.command(cls=LakeCommand)
 @table_argument()
 @click.argument("version", metavar="VERSION")
-@_branch
+@branch_option()
 @click.pass_obj
 def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
     """Move a branch back to an earlier version: a snapshot id, a time, a branch or a tag.
@@ -122,7 +138,7 @@ def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@_branch
+@branch_option()
 @click.pass_obj
 def undo(settings: Settings, table: str, branch: str) -> None:
     """Move a branch to where it was before its last move; a second time undoes the first."""

@@ -27,6 +27,7 @@ with deferred_imports(__name__):
 if TYPE_CHECKING:
     from icefield.plan.versions import AsOf
 
+MOST_PARTITIONS = 20  # that the text shows
 LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operation"), Column("refs"), Column(""))
 
 
@@ -40,7 +41,7 @@ LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operati
 @html_option("the difference")
 @click.pass_obj
 def diff(settings: Settings, table: str, before: str, after: str | None, rows: int, html: Path | None) -> None:
-    """Compare two versions of a table: rows, files, columns, properties, partition spec.
+    """Compare two versions of a table: rows, files, partitions, columns, properties, partition spec.
 
     A version is a snapshot id, a time, a branch or a tag; AFTER is by default the head of main. Rows that were only
     moved to another file, as by compaction, are not shown.
@@ -114,6 +115,10 @@ def _print_diff(found: VersionDiff, shown: dict[str, pa.Table]) -> None:
             print_section(title, rows)
     if (specs := found.partition_spec()) is not None:
         print_section("partition spec", [["before", specs[0]], ["after", specs[1]]])
+    if partitions := found.partitions():
+        lines = [[name, f"{n['added']:,} added, {n['removed']:,} removed"] for name, n in partitions.items()]
+        more = [["…", f"and {len(lines) - MOST_PARTITIONS:,} more"]] if len(lines) > MOST_PARTITIONS else []
+        print_section("rows by partition", [*lines[:MOST_PARTITIONS], *more])
     sample = [
         [sign, *row.values()]
         for sign, change in (("-", "removed"), ("+", "added"))

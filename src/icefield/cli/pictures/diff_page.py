@@ -29,5 +29,8 @@ def render_diff(name: str, found: VersionDiff, columns: Sequence[str], sample: S
     rows = [[_SIGNS[word], *map(str, row.values())] for word in sample for row in sample[word]]
     parts = [table(["", "added", "removed"], counts)]
     parts += [section("Definition", table(["", "", ""], changes))] if changes else []
+    by_partition = [[name, each["added"], each["removed"]] for name, each in found.partitions().items()]
+    if by_partition:
+        parts.append(section("Rows by partition", table(["", "added", "removed"], by_partition)))
     parts += [section("Rows", table(["", *columns], rows))] if rows else []
     return page(f"{name}: {facts['before'] or 'empty'} to {facts['after'] or 'empty'}", parts)

@@ -6,18 +6,17 @@ import rich_click as click
 
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
-from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_pairs, table_argument, where_option
+from icefield.cli.lakes import open_branch, open_lake
+from icefield.cli.options import branch_option, parse_pairs, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.progress import show_progress
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.snapshot_facts import summary_number
 from icefield.errors import InvalidInput
-from icefield.model.snapshot import MAIN, Snapshot
+from icefield.model.snapshot import Snapshot
 from icefield.table.table import Table
 
-_branch = click.option("--branch", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to write to.")
 _key = click.option(
     "--key", metavar="TEXT", help="An idempotency key: a change that was committed under it is not made again."
 )
@@ -33,7 +32,7 @@ _merge_schema = click.option(
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @files_argument()
-@_branch
+@branch_option()
 @_key
 @_merge_schema
 @_option
@@ -57,7 +56,7 @@ def append(  # noqa: PLR0913 - one parameter per option
     """
     read_as = row_format(**form)
     with open_lake(settings) as lake, open_sources(files, read_as) as paths:
-        handle, rows = _at(lake.table(table), branch), RowFiles(paths, read_as)
+        handle, rows = open_branch(lake, table, branch), RowFiles(paths, read_as)
         rows.show_formats()
         schema = rows.with_new_columns(handle.schema) if merge_schema else handle.schema
         with show_progress(f"reading {counted(len(paths), 'file')} into {handle.name}") as steps:
@@ -73,7 +72,7 @@ def append(  # noqa: PLR0913 - one parameter per option
 @where_option()
 @click.option("--partitions", is_flag=True, help="Replace the partitions that the rows belong to.")
 @click.option("--data-file", "data_files", metavar="LOCATION", multiple=True, help="Replace this data file.")
-@_branch
+@branch_option()
 @_key
 @_option
 @format_options()
@@ -104,7 +103,7 @@ def overwrite(  # noqa: PLR0913 - one parameter per option
         raise InvalidInput("--where, --partitions and --data-file exclude each other")
     read_as = row_format(**form)
     with open_lake(settings) as lake, open_sources(files, read_as) as paths:
-        handle, rows = _at(lake.table(table), branch), RowFiles(paths, read_as)
+        handle, rows = open_branch(lake, table, branch), RowFiles(paths, read_as)
         rows.show_formats()
         with show_progress(f"reading {counted(len(paths), 'file')} into {handle.name}") as steps:
             stream = rows.fitting(handle.schema, steps)  # checks the columns of all files
@@ -122,7 +121,7 @@ def overwrite(  # noqa: PLR0913 - one parameter per option
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
-@_branch
+@branch_option()
 @asking_options()
 @click.pass_obj
 def delete_files(
@@ -133,17 +132,13 @@ def delete_files(
     Older snapshots keep the files until they expire.
     """
     with open_lake(settings) as lake:
-        handle = _at(lake.table(table), branch)
+        handle = open_branch(lake, table, branch)
         what = _what_is_replaced(handle, None, locations, partitions=False)
         if not ask_first(what, "Remove them?", "nothing was changed", dry_run=dry_run, yes=yes):
             _report_plan(settings, table, what)
             return
         made = handle.delete_files(locations)
     _report(settings, table, made, "wrote")
-
-
-def _at(table: Table, branch: str) -> Table:
-    return table if branch == MAIN else table.at(branch)
 
 
 def _what_is_replaced(table: Table, where: str | None, files: tuple[str, ...], *, partitions: bool) -> str:

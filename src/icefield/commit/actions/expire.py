@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
+from icefield.commit.actions.refs import is_protected
 from icefield.commit.validate.key_history import forget_branches
 from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
@@ -83,7 +84,7 @@ class ExpireSnapshots:
     def find(self, base: TableMetadata, now_ms: int) -> "Expired":
         """Find what would expire. Raises InvalidInput if the table does not allow it."""
         _check_gc(base)
-        old = tuple(name for name, ref in base.refs.items() if name != MAIN and self._is_old(ref, base, now_ms))
+        old = tuple(name for name, ref in base.refs.items() if self._is_old(name, ref, base, now_ms))
         refs = [ref for name, ref in base.refs.items() if name not in old]
         kept = {snapshot_id for ref in refs for snapshot_id in self._kept_by(ref, base, now_ms)}
         held = {s.snapshot_id for ref in refs for s in base.ancestors(base.snapshot_by_id(ref.snapshot_id))}
@@ -116,7 +117,9 @@ class ExpireSnapshots:
             return self.older_than_ms
         return now_ms - MAX_SNAPSHOT_AGE_MS.read(base.properties)
 
-    def _is_old(self, ref: SnapshotRef, base: TableMetadata, now_ms: int) -> bool:
+    def _is_old(self, name: str, ref: SnapshotRef, base: TableMetadata, now_ms: int) -> bool:
+        if name == MAIN or is_protected(base, name):
+            return False
         age = MAX_REF_AGE_MS.read(base.properties) if ref.max_ref_age_ms is None else ref.max_ref_age_ms
         return base.snapshot_by_id(ref.snapshot_id).timestamp_ms < now_ms - age
 

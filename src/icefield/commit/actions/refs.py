@@ -34,10 +34,15 @@ TAG_RULES = ("max_ref_age_ms",)
 BRANCH_RULES = ("min_snapshots_to_keep", "max_snapshot_age_ms", *TAG_RULES)
 
 
+def is_protected(base: TableMetadata, name: str) -> bool:
+    """Return whether only writes and publishes may move a branch or tag."""
+    protected = (PROTECTED_REFS.read(base.properties) or "").split(",")
+    return bool(name.strip()) and name.strip() in (each.strip() for each in protected)
+
+
 def check_unprotected(base: TableMetadata, name: str, verb: str) -> None:
     """Refuse what a protected branch or tag is protected from."""
-    protected = (PROTECTED_REFS.read(base.properties) or "").split(",")
-    if name in base.refs and name.strip() and name.strip() in (each.strip() for each in protected):
+    if name in base.refs and is_protected(base, name):
         raise InvalidInput(
             f"cannot {verb} {base.refs[name].kind} {name!r}: it is protected",
             hint=f"It is listed in the property {PROTECTED_REFS.key}",

@@ -24,13 +24,16 @@ from icefield.codec.manifest.schema import data_file_arrow_schema
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesDraft, propose_files
 from icefield.commit.attempt import DraftStore
+from icefield.commit.replay.collided_rows import CollidedRows, RowDescriber
 from icefield.commit.replay.collisions import Collision, CollisionKind, refuse
 from icefield.commit.replay.culprits import find_culprits
+from icefield.commit.replay.decisions import NOT_DECIDED, Decision
 from icefield.commit.replay.difference import Difference, find_difference, no_difference
 from icefield.commit.replay.key_deletes import load_key_deletes
+from icefield.commit.replay.net_rows import has_new_rows
+from icefield.commit.replay.row_ids import Lost
 from icefield.commit.replay.rows import (
     AppliedRows,
-    Prefers,
     RowApplication,
     RowChange,
     Side,
@@ -38,7 +41,7 @@ from icefield.commit.replay.rows import (
     without_moved_rows,
 )
 from icefield.commit.replay.shared_keys import KeyReader, find_shared_keys
-from icefield.commit.replay.sources import ChangeSource, OfSnapshot, OppositeOf, Request
+from icefield.commit.replay.sources import ChangeSource, OfBranch, OfSnapshot, OppositeOf, Request
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
 from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, ManifestShape, write_added
 from icefield.commit.snapshot.moved_rows import load_row_maps
@@ -79,8 +82,7 @@ class ApplyChange:
     """Applies what distinguishes two versions to a branch.
 
     place: where position deletes go. copies: the rows that it adds, if not the files of the change are added as they
-    are. notes: more keys for the summary. prefers: the side that decides about rows that both changed; None if they
-    collide.
+    are. notes: more keys for the summary. decision: about rows that both changed.
     """
 
     source: ChangeSource
@@ -88,7 +90,7 @@ class ApplyChange:
     place: DeleteDestination
     copies: CopiedRows | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
-    prefers: Prefers | None = None
+    decision: Decision = NOT_DECIDED
     snapshot_id: int | None = None
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -166,7 +168,7 @@ class _Proposal:
                 f"cannot {self.action.source.verb}: it removes deletes, by which rows reappear",
                 hint="Write these rows to the branch instead",
             )
-        if theirs.key_deletes and self.action.prefers is Prefers.OURS:
+        if theirs.key_deletes and self.action.decision.is_for_ours:
             raise InvalidInput(
                 f"cannot {self.action.source.verb}: its equality deletes apply to all rows, also to those of ours",
                 hint="Convert the equality deletes of the branch first",
@@ -193,15 +195,20 @@ class _Proposal:
         return _find_copies(theirs, change, self._apply(theirs, self._find_ours(theirs), change))
 
     def _apply(self, theirs: Difference, ours: Difference, change: RowChange) -> AppliedRows:
-        mine = Side(theirs, load_row_maps(self.reading.store, find_rewrites(self.request.theirs)))
-        other = Side(ours, load_row_maps(self.reading.store, find_rewrites(self.request.ours)))
+        mine, other = self._sides(theirs, ours)
         moved: Mapping[str, Positions] = {}
         # Files are not added as they are; version 1 can only replace whole files.
         if isinstance(self.action.source, OppositeOf) and self.base.format_version > 1:
             change, moved = without_moved_rows(mine, change, self.base, self.reading)
-        rows = RowApplication(mine, other, self.base, self.reading, self.action.prefers).apply(change)
+        rows = RowApplication(mine, other, self.base, self.reading, self.action.decision).apply(change)
         rows.leave_out(moved, mine.added)
         return rows
+
+    def _sides(self, theirs: Difference, ours: Difference) -> tuple[Side, Side]:
+        maps = [
+            load_row_maps(self.reading.store, find_rewrites(each)) for each in (self.request.theirs, self.request.ours)
+        ]
+        return Side(theirs, maps[0]), Side(ours, maps[1])
 
     def _find_ours(self, theirs: Difference) -> Difference:
         """Return how the branch differs from the base, if that matters: rows that are only added fit any version.
@@ -219,17 +226,9 @@ class _Proposal:
     def _check(self, theirs: Difference, ours: Difference, rows: AppliedRows) -> None:
         """Raise an error that lists what collides."""
         copies = self.action.copies
-        adds = bool(theirs.added.num_rows or (copies is not None and copies.files.num_rows))
-        both_delete = not adds and all(
-            each.operation in (Operation.DELETE, Operation.REPLACE) for each in self.request.ours
-        )
         found: list[Collision] = []
-        if rows.lost and not both_delete:
-            culprits = find_culprits(self.reading, self.base, self.request.ours, rows.lost, theirs.before)
-            found += [
-                Collision(CollisionKind.ROWS, each.task.location, len(each.positions), culprits[each.task.location])
-                for each in rows.lost
-            ]
+        if rows.lost and not self._both_only_delete(theirs, ours):
+            found += self._row_collisions(theirs, ours, rows.lost)
         if self.base.format_version == 1:
             new = () if copies else (path for path, gone in rows.added.items() if len(gone))
             found += [Collision(CollisionKind.FILES, path, 0) for path in (*rows.deleted, *new)]
@@ -237,9 +236,34 @@ class _Proposal:
         if not self.request.ours or len(find_rewrites(self.request.ours)) < len(self.request.ours):
             found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context))
         if found:
-            decided = "" if self.action.prefers is None else "on_collision decides only about rows that have row ids; "
-            hint = f"{decided}undo one of the two changes, or apply it again by hand"
-            raise refuse(self.action.source.verb, found, hint)
+            raise refuse(self.action.source.verb, found, self._hint(found))
+
+    def _both_only_delete(self, theirs: Difference, ours: Difference) -> bool:
+        """Return whether no side has rows that the base does not have, so that none was changed."""
+        if (copies := self.action.copies) is not None and copies.files.num_rows:
+            return False
+        sides = [side for side in self._sides(theirs, ours) if copies is None or side.difference is ours]
+        return not any(has_new_rows(side, self.base, self.reading) for side in sides)
+
+    def _hint(self, found: Sequence[Collision]) -> str:
+        hint = "undo one of the two changes, or apply it again by hand"
+        if self.action.decision:
+            return f"on_collision decides only about rows that have row ids; {hint}"
+        can_decide = self.base.has_row_ids and isinstance(self.action.source, OfBranch | OfSnapshot)
+        if can_decide and any(each.kind is CollisionKind.ROWS for each in found):
+            return f"{hint}, or decide about rows with on_collision"
+        return hint
+
+    def _row_collisions(self, theirs: Difference, ours: Difference, lost: Sequence[Lost]) -> Iterator[Collision]:
+        culprits = find_culprits(self.reading, self.base, self.request.ours, lost, theirs.before)
+        added = [list(side.after.tasks(side.added)) for side in (ours, theirs)]
+        described = RowDescriber(KeyReader(self.base, self.context), *added).describe(lost)
+        for each in lost:
+            path = each.task.location
+            known = described.get(path, CollidedRows())
+            yield Collision(
+                CollisionKind.ROWS, path, len(each.positions), culprits[path], known.keys, known.ours, known.theirs
+            )
 
     def _draft(self, theirs: Difference, ours: Difference, rows: AppliedRows) -> FilesDraft:
         assert self.action.snapshot_id is not None

@@ -18,35 +18,20 @@ only rows that `theirs` deleted there since are deleted.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
 from icefield.cache.reading import ReadContext
+from icefield.commit.replay.decisions import NOT_DECIDED, Decider, Decision
 from icefield.commit.replay.difference import Difference, load_deleted, without_keys
 from icefield.commit.replay.row_ids import Lost, find_by_ids, without_ids
 from icefield.commit.replay.row_values import find_by_values
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS, Places, RowMaps
 from icefield.commit.snapshot.position_deletes import with_deletes
-from icefield.errors import InvalidInput
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.task import DeleteFile, FileTask
-
-
-class Prefers(StrEnum):
-    """Which side decides about a row that both sides removed or changed."""
-
-    OURS = "ours"
-    THEIRS = "theirs"
-
-
-def parse_side(name: str | None) -> Prefers | None:
-    """Return the side that a caller names; None if rows that both changed collide."""
-    if name not in (None, *Prefers):
-        raise InvalidInput(f"on_collision is 'ours' or 'theirs', not {name!r}")
-    return None if name is None else Prefers(name)
 
 
 @dataclass(frozen=True)
@@ -144,7 +129,7 @@ class RowApplication:
     ours: Side
     metadata: TableMetadata
     context: ReadContext
-    prefers: Prefers | None = None
+    decision: Decision = NOT_DECIDED
     _deleted: dict[tuple[str, tuple[DeleteFile, ...]], Positions] = field(default_factory=dict)
     _left_out: dict[str, list[Positions]] = field(default_factory=dict)
     _wanted: dict[str, list[Positions]] = field(default_factory=dict)
@@ -165,14 +150,18 @@ class RowApplication:
         for task, positions in change.some:
             lost += self._remove(task, positions, now)
         done.lost = self._not_left_out(self._not_moved(self._not_shared(lost)))
-        if done.lost and self.prefers is not None and self.metadata.has_row_ids:
-            done.lost = self._drop_other(done.lost, self.prefers)
+        self.decision.check_files(each.task.location for each in done.lost)
+        if self.decision and self.metadata.has_row_ids:
+            done.lost = [each for decider in (None, *Decider) for each in self._decide(done.lost, decider)]
         self._finish(done, {**now, **self.ours.added}, {task.location: task for task, _ in change.some})
         return done
 
-    def _drop_other(self, lost: Sequence[Lost], prefers: Prefers) -> list[Lost]:
-        """Drop what became of rows on the side that is not preferred; return rows that have no id."""
-        if prefers is Prefers.OURS:
+    def _decide(self, lost: Sequence[Lost], decider: Decider | None) -> list[Lost]:
+        """Of the rows that a side decides about, drop what became of them on the other; return those that collide."""
+        lost = [each for each in lost if self.decision.of(each.task.location) is decider]
+        if not lost or decider is None:
+            return list(lost)
+        if decider is Decider.OURS:
             files, into = self.theirs.added, self._left_out
         else:
             files, into = self._added_by_ours, self._wanted

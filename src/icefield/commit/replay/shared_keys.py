@@ -5,7 +5,7 @@ the other side added since, without rows that the change deletes. A rewrite may 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,12 @@ from icefield.commit.replay.rows import AppliedRows
 from icefield.commit.snapshot.moved_rows import NO_POSITIONS
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
+from icefield.parquet.nan_columns import column_at
 from icefield.parquet.read.deletes import Positions
 from icefield.parquet.read.read_ahead import read_ahead
 from icefield.parquet.read.task import FileTask
-from icefield.types.arrow import arrow_schema
+from icefield.showing import row_text
+from icefield.types.arrow import arrow_type
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
 from icefield.types.metadata_columns import POSITION, with_free_names
 
@@ -36,7 +38,9 @@ def find_shared_keys(
         return []
     keys = pa.concat_tables([reader.empty, *reader.read(mine)]).combine_chunks()
     index = KeyIndex([keys.column(name).combine_chunks() for name in reader.names], keys.num_rows)
-    return list(reader.collide(index, [(task, rows.deleted.get(task.location, NO_POSITIONS)) for task in others]))
+    added_by = dict(zip(ours.added.file_path.to_pylist(), ours.added.snapshot_id.to_pylist(), strict=True))
+    places = [(task, rows.deleted.get(task.location, NO_POSITIONS)) for task in others]
+    return [replace(each, snapshots=(added_by[each.file],)) for each in reader.collide(index, places)]
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,11 @@ class KeyReader:
     @property
     def empty(self) -> pa.Table:
         """No keys."""
-        return arrow_schema(self.metadata.schema.select(self.names)).empty_table()
+        schema = self.metadata.schema
+        fields = [schema.find_field(name) for name in self.names]
+        return pa.schema(
+            [(name, arrow_type(field.type)) for name, field in zip(self.names, fields, strict=True)]
+        ).empty_table()
 
     def read(self, files: Sequence[tuple[FileTask, Positions]]) -> Iterator[pa.Table]:
         """Yield the keys of each file, without those at some positions."""
@@ -67,7 +75,13 @@ class KeyReader:
             batches = opened.read(task, schema, select, TRUE)
             tables = [pa.Table.from_batches([batch]) for batch in batches]
             kept = [t.filter(pa.array(~np.isin(t.column(position).to_numpy(), gone[task.location]))) for t in tables]
-            yield pa.concat_tables([self.empty, *(table.select(self.names) for table in kept)])
+            yield pa.concat_tables([self.empty, *map(self.keys_of, kept)])
+
+    def keys_of(self, rows: pa.Table) -> pa.Table:
+        """Return the identifier fields of rows, also those inside structs, as one column each."""
+        schema = self.metadata.schema
+        paths = [schema.paths[field_id] for field_id in sorted(schema.identifier_field_ids)]
+        return pa.table([column_at(rows, path) for path in paths], names=self.names)
 
     def collide(self, index: KeyIndex, files: Sequence[tuple[FileTask, Positions]]) -> Iterator[Collision]:
         """Yield a collision for each file that has one of the keys."""
@@ -75,9 +89,5 @@ class KeyReader:
             columns = [table.column(name).combine_chunks() for name in self.names]
             hit = table.filter(pa.array(index.find(columns, table.num_rows) != NOT_FOUND))
             if hit.num_rows:
-                some = tuple(_text(row) for row in hit.slice(0, SHOWN).to_pylist())
+                some = tuple(row_text(row) for row in hit.slice(0, SHOWN).to_pylist())
                 yield Collision(CollisionKind.KEYS, task.location, hit.num_rows, keys=some)
-
-
-def _text(row: dict[str, object]) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in row.items())

@@ -18,7 +18,7 @@ from icefield.storage.store import StaysInProcess
 from icefield.table.lakes.notes import LakeNotes
 
 with deferred_imports(__name__):
-    from icefield.commit.replay.rows import parse_side
+    from icefield.commit.replay.decisions import parse_decision
     from icefield.history.lake_refs import check_swaps_many, check_tables, create_refs, drop_refs, tables_with
     from icefield.history.replay import Replay
     from icefield.model.names import parse_table_name
@@ -121,10 +121,10 @@ class LakeVersion(StaysInProcess):
             to: The branch to publish to.
             dry_run: Return the tables that would change, and change nothing.
             message: Why, for the summaries of the new snapshots.
-            on_collision: As for `Table.publish`.
+            on_collision: `ours` or `theirs`, as for `Table.publish`.
         """
         check_swaps_many(self._lake.backend, f"publish {self.name!r} of several tables")
-        prefers, notes, changed = parse_side(on_collision), note_keys(message=message), []
+        decision, notes, changed = parse_decision(on_collision), note_keys(message=message), []
         tables = self._existing()
         with self._lake.transaction() as transaction:
             transaction.pin(tables)
@@ -134,7 +134,7 @@ class LakeVersion(StaysInProcess):
             for name, table in opened.items():
                 # The metadata of the head does not count as a read of rows: those that others add do not collide.
                 before = table.commit_head.load().metadata.ref_head(to)
-                made = Replay(table.commit_head, to, dry_run, notes, prefers).publish(self.name, checked[name])
+                made = Replay(table.commit_head, to, dry_run, notes, decision).publish(self.name, checked[name])
                 changed += [name] if made is not None and made != before else []
         return changed
 
