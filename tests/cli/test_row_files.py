@@ -118,5 +118,14 @@ def test_the_types_of_texts_are_inferred_at_any_depth(tmp_path: Path, texts: lis
     assert [str(found.find_field(name).type) for name in ("x", "s.l.element")] == [expected] * 2
 
 
+def test_rows_of_some_megabytes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"x": letter * (3 << 20)}) + "\n" for letter in "abcdefgh"))
+    found = schema_from_arrow(row_file_schema(path, None))
+    assert str(found.find_field("x").type) == "string"
+    rows = [len(each) for batch in read_row_file(path, found) for each in batch.column("x").to_pylist()]
+    assert rows == [3 << 20] * 8
+
+
 def test_a_quoted_line_break_is_part_of_the_value(tmp_path: Path) -> None:
     assert value_of(tmp_path / "a.csv", 'x\n"a\nb"\n', "string") == "a\nb"

@@ -31,6 +31,7 @@ COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 BATCH_ROWS = 65_536
 # Types are inferred from so much of a file; Arrow's own block is a sixteenth of it.
 INFERENCE_BYTES = 1 << 24
+_JSON_BLOCK = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)  # no row may be larger
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 _OF_TEXT = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 KINDS = {".parquet": PARQUET, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON}
@@ -137,17 +138,17 @@ def _open_json(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> Op
         target = pa.schema([pa.field(f.name, _file_type(f)) for f in table.fields])
     read_as = pa.schema([f.with_type(_json_type(f.type)) for f in target])
     options = pyarrow.json.ParseOptions(explicit_schema=read_as, unexpected_field_behavior="error")
-    reader = pyarrow.json.open_json(stream, parse_options=options)
+    reader = pyarrow.json.open_json(stream, _JSON_BLOCK, options)
     return target, (_with_types(batch, target) for batch in reader)
 
 
 def _inferred(sample: bytes) -> pa.Schema:
     """Infer the columns of JSON lines. Arrow takes dates for timestamps, and drops the offsets of times."""
-    lines = sample if len(sample) < INFERENCE_BYTES else sample[: sample.rfind(b"\n") + 1]
-    block = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)
-    found = pyarrow.json.read_json(io.BytesIO(lines), block).schema
+    whole = sample[: sample.rfind(b"\n") + 1] if len(sample) == INFERENCE_BYTES else sample
+    lines = whole or sample
+    found = pyarrow.json.read_json(io.BytesIO(lines), _JSON_BLOCK).schema
     as_text = pa.schema([f.with_type(_json_type(f.type)) for f in found])
-    texts = pyarrow.json.read_json(io.BytesIO(lines), block, pyarrow.json.ParseOptions(explicit_schema=as_text))
+    texts = pyarrow.json.read_json(io.BytesIO(lines), _JSON_BLOCK, pyarrow.json.ParseOptions(explicit_schema=as_text))
     return pa.schema([f.with_type(_type_of(f.type, texts.column(f.name).combine_chunks())) for f in found])
 
 
