@@ -14,8 +14,8 @@ from typing import Any
 from tests.interop.iceberg_java import start_spark
 
 from benchmarks.change_work import KEY, plain_rewrite, run_changes, target
+from benchmarks.iceberg_java import MARK
 from benchmarks.spark_events import COLUMNS
-from benchmarks.spark_java import MARK
 from benchmarks.spark_measure import measure
 
 TABLE = "java.bench.changed"

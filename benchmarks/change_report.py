@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from benchmarks.iceberg_java import plain_environment
 from benchmarks.spark_measure import Cost
-from benchmarks.spark_rows import plain_environment
 
 HEADER = f"  {'':44}{'CPU s':>8}{'wall s':>8}{'ratio':>8}{'bar':>8}  {'':9}{'MiB':>7}  peers"
 

@@ -14,9 +14,7 @@ if the ratio is not above it, and if the CPU is below that of the peers that it 
 out, and the line says why.
 """
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -26,11 +24,10 @@ import icefield
 from benchmarks.change_report import HEADER, Line, run_alone
 from benchmarks.change_series import LONGEST_SECONDS, run_series
 from benchmarks.change_work import KEY, RECENT, SPREAD, WORKS, ChangeWork, plain_rewrite, run_changes, source, target
+from benchmarks.iceberg_java import JAVA, run_java
 from benchmarks.spark_events import digest, write_parquet, write_parquet_by_day
-from benchmarks.spark_java import MARK
 from benchmarks.spark_measure import Cost, measure
 from benchmarks.spark_partitions import HEAP
-from benchmarks.spark_rows import JAVA, plain_environment
 from icefield.lake import Lake
 from icefield.table.table import Table
 
@@ -78,7 +75,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
             ours = {work.name: cost for work, cost in run_changes(Icefield(lake, folder), rounds)}
             series = list(run_series(lake, folder, rows))
             lake.spark.stop()
-        java = _run_java(folder, rows, rounds) if JAVA.exists() else {}
+        java = run_java("benchmarks.change_java", folder, str(rows), str(rounds)) if JAVA.exists() else {}
         print(f"{rows:,} rows x 10 columns, {os.cpu_count()} cores, medians of {rounds} rounds, ratios of CPU")
         print(f"  plain rewrite by day: CPU {plain.cpu:.1f} s, wall {plain.wall:.1f} s")
         print(HEADER)
@@ -112,16 +109,6 @@ def _measure_plain(spark: Any, folder: str) -> Cost:
     rewrite(0)
     costs = [measure(lambda n=n: rewrite(n)) for n in range(1, 3)]  # type: ignore[misc]
     return min(costs, key=lambda cost: cost.cpu)
-
-
-def _run_java(folder: str, rows: int, rounds: int) -> dict[str, Cost]:
-    command = [str(JAVA), "-m", "benchmarks.change_java", folder, str(rows), str(rounds)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=plain_environment(), check=False)
-    marked = (json.loads(line.removeprefix(MARK)) for line in done.stdout.splitlines() if line.startswith(MARK))
-    found = {name: Cost(**cost) for name, cost in marked}
-    if done.returncode:
-        print(f"Iceberg Java ended with {done.returncode} after {len(found)} works", file=sys.stderr)
-    return found
 
 
 def _run_local(folder: str) -> Iterator[Line]:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import icefield
+from benchmarks.iceberg_java import JAVA, run_java
 from benchmarks.spark_measure import memory_peak_mib
 from icefield.commit.action import CommitTarget
 from icefield.dml.write import TableWrite
@@ -47,6 +48,9 @@ def run(files: int = 100_000) -> None:
                     table.append(ROWS)
         for work in WORKS:
             subprocess.run([sys.executable, "-m", "benchmarks.collector", place, work], check=True)
+        if JAVA.exists():
+            for name, cost in run_java("benchmarks.collector_java", folder, str(SNAPSHOTS)).items():
+                print(f"Iceberg Java, {name}, {SNAPSHOTS:,} snapshots: CPU s {cost.cpu:.2f}", flush=True)
 
 
 def _with_files(lake: Lake, files: int) -> None:

@@ -8,10 +8,7 @@ Spark 3.5. The last lines are about rounds of merge and compaction, and about th
 """
 
 import itertools
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,11 +19,10 @@ import pyarrow as pa
 
 import icefield
 from benchmarks.change_work import KEY, SPREAD, source, target
+from benchmarks.iceberg_java import JAVA, run_java
 from benchmarks.spark_events import events, write_parquet
-from benchmarks.spark_java import MARK
 from benchmarks.spark_measure import Cost, compare, measure
 from benchmarks.spark_partitions import HEAP
-from benchmarks.spark_rows import JAVA, plain_environment
 from icefield.engine.rows import bind_filter
 from icefield.lake import Lake
 from icefield.plan.manifest_list import load_manifests, prune_manifests
@@ -50,7 +46,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
                 print(f"  {line}", flush=True)
             lake.spark.stop()
         if JAVA.exists():
-            _print("Iceberg Java", _run_java(folder, rounds))
+            _print("Iceberg Java", run_java("benchmarks.compaction_java", folder, str(FILES), str(rounds)))
 
 
 def _print(title: str, costs: dict[str, Cost]) -> None:
@@ -150,12 +146,3 @@ def _branch(table: Table) -> Table:
     name = f"b{len(table.refs())}"
     table.create_branch(name)
     return table.at(name)
-
-
-def _run_java(folder: str, rounds: int) -> dict[str, Cost]:
-    command = [str(JAVA), "-m", "benchmarks.compaction_java", folder, str(FILES), str(rounds)]
-    done = subprocess.run(command, env=plain_environment(), stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        print(f"Iceberg Java failed with {done.returncode}", file=sys.stderr)
-    lines = [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
-    return {name: Cost(**cost) for name, cost in map(json.loads, lines)}

@@ -15,8 +15,8 @@ from typing import Any
 
 from tests.interop.iceberg_java import start_spark
 
+from benchmarks.iceberg_java import MARK
 from benchmarks.spark_events import write_parquet
-from benchmarks.spark_java import MARK
 from benchmarks.spark_measure import compare
 
 NEW_FILES = 8

@@ -14,11 +14,10 @@ from typing import Any
 
 from tests.interop.iceberg_java import start_spark
 
+from benchmarks.iceberg_java import MARK
 from benchmarks.spark_events import one_for_each
 from benchmarks.spark_measure import measure
 from benchmarks.spark_work import Place, run_works
-
-MARK = "measured: "  # Spark, too, prints to standard output
 
 
 class IcebergJava:

@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import icefield
+from benchmarks.iceberg_java import JAVA, MARK, plain_environment
 from benchmarks.spark_events import ONE_PERCENT, TEN_PERCENT, events
-from benchmarks.spark_java import MARK
 from benchmarks.spark_measure import ROUNDS, Cost
 from benchmarks.spark_partitions import HEAP
 from benchmarks.spark_work import BASE, BY_DAY, ONE, SMALL, TEN, Measured, Place, measured_of, run_works
 from icefield.lake import Lake
 from icefield.storage.location import local_path
 
-JAVA = Path(__file__).parent.parent / ".venv-interop" / "bin" / "python"
 ROWS = 5_000_000
 PARTITIONS = 20_000
 LONGEST_SECONDS = 1800
@@ -122,11 +121,6 @@ def _run_alone(command: Sequence[str]) -> str:
         return "out of memory" if out_of_memory else f"failed: {done.stderr.strip().splitlines()[-1:]}"
     cost = Cost(**json.loads(found[-1]))
     return f"CPU {cost.cpu:.1f} s, wall {cost.wall:.1f} s, {cost.java_mib:,.0f} + {cost.python_mib:,.0f} MiB"
-
-
-def plain_environment() -> dict[str, str]:
-    """Return the environment without variables that one Spark sets for another."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK", "JAVA_HOME"))}
 
 
 def _table(ours: Sequence[Measured], java: dict[str, Measured]) -> Iterator[str]:
