@@ -23,6 +23,9 @@ SCHEMA_KEY, CODEC_KEY = "avro.schema", "avro.codec"
 BLOCK_BYTES = 64 * 1024
 MAX_TOTAL_BYTES = 2**31 - 1024
 
+# The integers of one byte, which are most of those in a header and in a small manifest.
+_ONE_BYTE = {value: bytes((2 * value if value >= 0 else -2 * value - 1,)) for value in range(-64, 64)}
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -166,6 +169,8 @@ def sync_marker(metadata: Mapping[str, str], location: str) -> bytes:
 
 def encode_long(value: int) -> bytes:
     """Encode one Avro long."""
+    if value in _ONE_BYTE:
+        return _ONE_BYTE[value]
     out = bytearray(10)
     return bytes(out[: write_varint(out, 0, value)])
 
