@@ -176,7 +176,10 @@ def encode_long(value: int) -> bytes:
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    length, position = read_varint(data, position, len(data))
+    if 0 <= position < len(data) and data[position] < 0x80:  # a length of one byte, as of most keys and values
+        length, position = (data[position] >> 1) ^ -(data[position] & 1), position + 1
+    else:
+        length, position = read_varint(data, position, len(data))
     if position < 0 or not 0 <= length <= len(data) - position:
         return b"", BAD_LENGTH
     return data[position : position + length], position + length
