@@ -198,18 +198,18 @@ def _open_memory(settings: LakeSettings, ambient: Ambient) -> Lake:
 def _open_directory(settings: LakeSettings, ambient: Ambient) -> Lake:
     _refuse(settings, "warehouse", "properties")
     folder = _make_folder(local_path_of(settings.target))
-    check_catalog_is_there(settings)
-    catalog = _sqlite_catalog(folder / CATALOG_FILE, settings, ambient)
-    return _lake(catalog, _location(folder), settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
+    catalog = _sqlite_catalog(folder / CATALOG_FILE, None if settings.create else folder, settings, ambient)
+    return _lake(catalog, _location_of(folder), settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
 
 
 def _open_files(settings: LakeSettings, ambient: Ambient) -> Lake:
     _refuse(settings, "warehouse", "properties")
     folder = _make_folder(local_path_of(settings.target))
     check_catalog_is_there(settings)
-    root = join_location(_location(folder), CATALOG_FOLDER)
+    location = _location_of(folder)
+    root = join_location(location, CATALOG_FOLDER)
     catalog = ObjectStoreCatalog(DirectoryStore(durable=settings.durable), root, settings.catalog, ambient=ambient)
-    return _lake(catalog, _location(folder), settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
+    return _lake(catalog, location, settings, ambient, FileQueue(folder / QUEUE_FOLDER, ambient))
 
 
 def _open_bucket(settings: LakeSettings, ambient: Ambient) -> Lake:
@@ -227,8 +227,7 @@ def _open_sqlite(settings: LakeSettings, ambient: Ambient) -> Lake:
             "a SQLite URL has three slashes", hint="Write sqlite:///catalog.db or sqlite:////full/path.db"
         )
     path = local_path_of(settings.target)
-    check_catalog_is_there(settings)
-    catalog = _sqlite_catalog(path, settings, ambient)
+    catalog = _sqlite_catalog(path, _guarded_warehouse(settings), settings, ambient)
     return _lake(catalog, warehouse, settings, ambient, FileQueue(path.with_name(f"{path.name}.queue"), ambient))
 
 
@@ -299,8 +298,11 @@ def _check_properties(settings: LakeSettings, owner: str, known: tuple[str, ...]
             raise InvalidInput(f"unknown {owner} property {key!r}", hint=suggest(key, names))
 
 
-def _sqlite_catalog(path: Path, settings: LakeSettings, ambient: Ambient) -> Catalog:
-    options = SqliteSettings(durable=settings.durable, warehouse=_guarded_warehouse(settings))
+def _sqlite_catalog(path: Path, guarded: Path | None, settings: LakeSettings, ambient: Ambient) -> Catalog:
+    """Open the catalog in a file. guarded: the directory whose tables must have a catalog."""
+    if guarded is not None:
+        refuse_lost_catalog(path, guarded)
+    options = SqliteSettings(durable=settings.durable, warehouse=guarded)
     return open_sqlite_catalog(path, name=settings.catalog, settings=options, ambient=ambient)
 
 
@@ -370,7 +372,11 @@ def _make_folder(folder: Path) -> Path:
 def _location(path: Path) -> str:
     if "\0" in str(path):
         raise InvalidInput(f"the directory {str(path)[:_SHOWN]!r} contains a NUL character")
-    return location_of_path(str(path.resolve()))
+    return _location_of(path.resolve())
+
+
+def _location_of(resolved: Path) -> str:
+    return location_of_path(str(resolved))
 
 
 _OPENERS: Mapping[str, Callable[[LakeSettings, Ambient], Lake]] = {

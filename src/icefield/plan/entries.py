@@ -29,13 +29,20 @@ ADDED_ONLY = (ADDED,)
 
 def batches_of_one_spec(manifests: Manifests, cache: ManifestCache | None = None) -> Iterator[Manifests]:
     """Group manifests into batches of one spec each; cached manifests are less work, so a batch takes more of them."""
+    if not manifests.num_rows:
+        return
     spec_ids = manifests.partition_spec_id.to_numpy()
     sizes = _work(manifests, cache)
-    for spec_id in np.unique(spec_ids):
+    for spec_id in _distinct(spec_ids):
         rows = np.flatnonzero(spec_ids == spec_id)
         for first, last in pairwise(_cuts(sizes[rows])):
             whole = last - first == manifests.num_rows
             yield manifests if whole else manifests.take(rows[first:last])
+
+
+def _distinct(spec_ids: Ints) -> Sequence[int]:
+    """Return the ids in ascending order; mostly there is one, which takes no sorting."""
+    return spec_ids[:1].tolist() if (spec_ids == spec_ids[0]).all() else np.unique(spec_ids).tolist()
 
 
 def cold_bytes(manifests: Manifests, cache: ManifestCache | None) -> int:

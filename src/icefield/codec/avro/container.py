@@ -23,6 +23,9 @@ SCHEMA_KEY, CODEC_KEY = "avro.schema", "avro.codec"
 BLOCK_BYTES = 64 * 1024
 MAX_TOTAL_BYTES = 2**31 - 1024
 
+# The integers of one byte, which are most of those in a header and in a small manifest.
+_ONE_BYTE = {value: bytes((2 * value if value >= 0 else -2 * value - 1,)) for value in range(-64, 64)}
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -166,12 +169,17 @@ def sync_marker(metadata: Mapping[str, str], location: str) -> bytes:
 
 def encode_long(value: int) -> bytes:
     """Encode one Avro long."""
+    if value in _ONE_BYTE:
+        return _ONE_BYTE[value]
     out = bytearray(10)
     return bytes(out[: write_varint(out, 0, value)])
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    length, position = read_varint(data, position, len(data))
+    if 0 <= position < len(data) and data[position] < 0x80:  # a length of one byte, as of most keys and values
+        length, position = (data[position] >> 1) ^ -(data[position] & 1), position + 1
+    else:
+        length, position = read_varint(data, position, len(data))
     if position < 0 or not 0 <= length <= len(data) - position:
         return b"", BAD_LENGTH
     return data[position : position + length], position + length

@@ -10,7 +10,7 @@ from icefield.commit.action import NOTHING_TO_DO, ProposedChange, WriteContext
 from icefield.commit.actions.refs import FastForward, check_is_checked, check_unprotected
 from icefield.commit.replay.apply import ApplyChange
 from icefield.commit.replay.sources import OfVersion
-from icefield.commit.validate.ancestry import contains, only_in
+from icefield.commit.validate.ancestry import PICKED, REVERTED, contains, only_in
 from icefield.commit.validate.key_history import take_over
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.apply import apply
@@ -18,7 +18,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import AUTHOR, MAIN, MESSAGE, RefKind, Snapshot
 from icefield.model.updates import AssertRefSnapshotId, AssertTableUUID, Requirement, SetSnapshotRef, Update
 
-_NOTES = (AUTHOR, MESSAGE)
+_KEPT = (AUTHOR, MESSAGE, PICKED, REVERTED)
 
 
 @dataclass
@@ -122,7 +122,7 @@ class RebaseBranch:
     def _step(self, snapshot: Snapshot) -> ApplyChange:
         """Return the change up to a snapshot; it keeps its own snapshot id when it is proposed on another base."""
         if snapshot.snapshot_id not in self._steps:
-            kept = {} if self.squashes else {key: snapshot.summary[key] for key in _NOTES if key in snapshot.summary}
+            kept = {} if self.squashes else {key: snapshot.summary[key] for key in _KEPT if key in snapshot.summary}
             self._steps[snapshot.snapshot_id] = replace(
                 self.change, source=OfVersion(snapshot.snapshot_id), notes={**kept, **self.change.notes}
             )

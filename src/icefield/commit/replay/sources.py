@@ -3,10 +3,11 @@
 Raises ConcurrentChange, InvalidInput, NoSuchSnapshot.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from icefield.commit.replay.reverts import find_covered, find_restored, find_reverted, find_reverts
 from icefield.commit.validate.ancestry import (
     MERGED,
     MERGED_BRANCH,
@@ -133,12 +134,37 @@ class OfSnapshot:
         if snapshot.operation == Operation.REPLACE:
             return None
         before = _parent(base, snapshot, self.verb)
-        ours = () if before is None or head is None else find_parting(base, head, before).ours
+        parted_before = NOT_PARTED if before is None or head is None else find_parting(base, head, before)
+        self._check_restored(base, ref, head, parted_before)
         merged = base.snapshots.find(summary_id(snapshot, MERGED) or 0)
         # Of a publish, the branch may contain a part already.
         parted = find_parting(base, head, merged) if head is not None and merged is not None else NOT_PARTED
         shared = _shared(parted.bases, parted.picked)
-        return Request(before, snapshot, ours, (snapshot,), {PICKED: str(self.snapshot_id)}, shared)
+        reverted = find_reverted(base, snapshot)
+        kept = {} if reverted is None else {REVERTED: str(reverted)}
+        summary = {PICKED: str(self.snapshot_id), **kept}
+        return Request(before, snapshot, parted_before.ours, (snapshot,), summary, shared)
+
+    def _check_restored(self, base: TableMetadata, ref: str, head: Snapshot | None, parted: Parted) -> None:
+        """Refuse to restore rows that the branch has: because it did so, too, or because it has never removed them."""
+        own = _found(base, find_covered(base, self.snapshot_id))
+        brought = {each.snapshot_id for each in own}
+        restored = {each for each in find_restored(base, own) if each not in brought}
+        if not restored or head is None:
+            return
+        known = find_restored(base, all_contained(base, head))
+        if both := restored & known.keys():
+            raise InvalidInput(
+                f"cannot {self.verb}: it restores rows that snapshot {known[min(both)]} of {ref} has restored already",
+                hint=f"Nothing was changed; to restore them by this one, revert snapshot {known[min(both)]} first",
+            )
+        mine, other = (_covered_by(base, each) for each in (parted.ours, parted.theirs))
+        if (restored & other) and not restored & mine:
+            raise InvalidInput(
+                f"cannot {self.verb}: it restores rows that snapshot {min(restored & other)} removed, and {ref} does "
+                "not contain that",
+                hint="Nothing was changed: the branch has these rows already",
+            )
 
 
 @dataclass(frozen=True)
@@ -155,17 +181,25 @@ class OppositeOf:
         snapshot, head = base.snapshot_by_id(self.snapshot_id), base.ref_head(ref)
         if head is None or not contains(base, head, self.snapshot_id):
             raise InvalidInput(f"cannot {self.verb}: {ref} does not contain it")
-        undone = {summary_id(each, REVERTED): each.snapshot_id for each in all_contained(base, head)}
-        if self.snapshot_id in undone and undone[self.snapshot_id] not in undone:
-            raise InvalidInput(
-                f"cannot {self.verb}: snapshot {undone[self.snapshot_id]} of {ref} has reverted it already",
-                hint=f"To take that back, revert snapshot {undone[self.snapshot_id]}",
-            )
+        self._check_not_undone(base, ref, list(all_contained(base, head)))
         if snapshot.operation == Operation.REPLACE:
             return None
         before = _parent(base, snapshot, self.verb)
         ours = find_parting(base, head, snapshot).ours
         return Request(snapshot, before, ours, (), {REVERTED: str(self.snapshot_id)})
+
+    def _check_not_undone(self, base: TableMetadata, ref: str, contained: Sequence[Snapshot]) -> None:
+        """Refuse to revert what is reverted, whole or in a part that would be restored twice."""
+        reverts = find_reverts(base, contained).values()
+        known = {target: revert.snapshot_id for revert, target in reverts}
+        restored, own = find_restored(base, contained), find_covered(base, self.snapshot_id)
+        undone = known.get(self.snapshot_id) or next((restored[each] for each in sorted(own & restored.keys())), None)
+        if undone is not None:
+            part = "it" if self.snapshot_id in known else "a part of it"
+            raise InvalidInput(
+                f"cannot {self.verb}: snapshot {undone} of {ref} has reverted {part} already",
+                hint=f"To take that back, revert snapshot {undone}",
+            )
 
 
 def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Request:
@@ -173,7 +207,8 @@ def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Req
 
     If there are several bases, the others are applied to that of the version's own line, as it did itself.
     """
-    if both := _restored_by(parted.ours) & _restored_by(parted.theirs):
+    ours_restored, theirs_restored = (find_restored(base, each) for each in (parted.ours, parted.theirs))
+    if both := ours_restored.keys() & theirs_restored.keys():
         raise ConcurrentChange(
             f"cannot merge: both sides have reverted snapshot {min(both)}, and restored its rows",
             hint="Nothing was changed; revert one of the two reverts",
@@ -184,11 +219,14 @@ def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Req
     return Request(bases[0] if bases else None, theirs, parted.ours, parted.theirs, shared=shared)
 
 
-def _restored_by(snapshots: Sequence[Snapshot]) -> set[int]:
-    """Return the snapshots whose removed rows some reverts have added again, if that has not been reverted, too."""
-    undone = {summary_id(each, REVERTED) for each in snapshots}
-    reverts = [each for each in snapshots if "added-records" in each.summary and each.snapshot_id not in undone]
-    return {found for each in reverts if (found := summary_id(each, REVERTED)) is not None}
+def _covered_by(base: TableMetadata, snapshots: Sequence[Snapshot]) -> set[int]:
+    """Return some snapshots and those whose changes they have."""
+    return {known for each in snapshots for known in find_covered(base, each.snapshot_id)}
+
+
+def _found(base: TableMetadata, ids: Iterable[int]) -> list[Snapshot]:
+    """Return the snapshots of some ids, as far as they are retained."""
+    return [found for each in ids if (found := base.snapshots.find(each)) is not None]
 
 
 def _shared(versions: Sequence[Snapshot], picked: Sequence[Snapshot]) -> list[ChangeSource]:

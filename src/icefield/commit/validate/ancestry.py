@@ -10,7 +10,7 @@ Raises ConcurrentChange for versions that have no snapshot in common.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,7 +79,12 @@ def _find_picked(
     known = [{s.snapshot_id for s in side} for side in (ours, theirs)]
     both = (picks[0] & (known[1] | picks[1])) | (picks[1] & known[0])
     found = (metadata.snapshots.find(each) for each in both)
-    return tuple(sorted((s for s in found if s is not None), key=_Order(metadata).of, reverse=True))
+    return tuple(newest_first(metadata, (s for s in found if s is not None))[::-1])
+
+
+def newest_first(metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> list[Snapshot]:
+    """Return snapshots in an order in which children come before their parents."""
+    return sorted(snapshots, key=_Order(metadata).of)
 
 
 def find_origins(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[int]:

@@ -9,6 +9,7 @@ Raises SchemaMismatch.
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -46,8 +47,12 @@ from icefield.types.schema import Schema
 _PLAIN_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
+@lru_cache(maxsize=64)
 def check_arrow_schema(incoming: pa.Schema, schema: Schema) -> None:
-    """Refuse an Arrow schema whose rows cannot be written to the table, with all errors."""
+    """Refuse an Arrow schema whose rows cannot be written to the table, with all errors.
+
+    What fits is remembered. Arrow schemas are equal without their metadata, which has no part in this.
+    """
     check_schema(schema_from_arrow(incoming), schema)
 
 
