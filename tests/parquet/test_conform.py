@@ -56,6 +56,16 @@ def test_columns_go_by_name_and_missing_optional_ones_are_null() -> None:
     assert made.to_pylist()[1] == {"a": 2, "b": "y", "c": None, "d": None, "e": None, "f": None, "g": None}
 
 
+def test_a_schema_that_fitted_is_checked_again_for_another_table() -> None:
+    incoming = pa.schema({"a": pa.list_(pa.int64())})
+    for _ in range(2):
+        check_arrow_schema(incoming, parse_schema("a list<long>, b int"))
+        with pytest.raises(SchemaMismatch, match="the rows do not match the table schema"):
+            check_arrow_schema(incoming, parse_schema("a list<int>, b int"))
+        with pytest.raises(SchemaMismatch, match="the rows do not match the table schema"):
+            check_arrow_schema(pa.schema({"a": pa.list_(pa.string())}), parse_schema("a list<long>, b int"))
+
+
 def test_names_of_nested_fields_count_too_at_any_depth() -> None:
     schema = parse_schema("a list<struct<x int, y map<string, struct<p int, q int>>>>")
     inner = pa.struct([("y", pa.map_(pa.string(), pa.struct([("q", pa.int32())]))), ("x", pa.int32())])
