@@ -59,6 +59,11 @@ GOOD: dict[str, Any] = {
     "file": None,
     "text": "SHOW NAMESPACES",
     "before": 1,
+    "kind": "string",
+    "names": [],
+    "doc": None,
+    "order_by": [],
+    "default": None,
 }
 BESIDE: dict[str, dict[str, Any]] = {"sql": {"engine": "local"}, "sql_script": {"engine": "local"}}
 STARTS_SPARK = {"attach", "detach", "read", "to_spark", "create_view"}
@@ -69,12 +74,13 @@ def handle(kind: type) -> Any:
     lake = icefield.connect("memory:")
     table = lake.create_table("a.t", "id long, c string")
     table.append(pa.table({"id": pa.array([1, 2], pa.int64())}))
-    handles: dict[type, Any] = {Lake: lake, Table: table, TableScan: table.scan()}
+    evolution = TableEvolution(table.metadata)
+    handles: dict[type, Any] = {Lake: lake, Table: table, TableScan: table.scan(), TableEvolution: evolution}
     return handles[kind]
 
 
 def arguments() -> Iterator[Any]:
-    for kind in (Lake, Table, TableScan):
+    for kind in (Lake, Table, TableScan, TableEvolution):
         for name, method in inspect.getmembers(kind, inspect.isfunction):
             if not name.startswith("_") and name not in STARTS_SPARK:
                 for parameter in inspect.signature(method).parameters.values():
@@ -102,6 +108,26 @@ def test_an_odd_argument_works_or_is_one_error_of_ours(kind: type, name: str, pa
             except Exception as error:
                 raw.append((odd, error))
     assert raw == []
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda change: change.add_column("x", 5),
+        lambda change: change.add_column("x", "long", doc=5),
+        lambda change: change.set_doc("c", 5),
+        lambda change: change.add_partition_field("id", name=3),
+        lambda change: change.set_identifier_fields("id"),
+    ],
+)
+def test_a_step_with_a_wrong_argument_is_not_committed(step: Callable[[Any], None]) -> None:
+    table = handle(Table)
+    before = table.metadata_location
+    with pytest.raises(InvalidInput, match="takes a"), table.evolve() as change:
+        step(change)
+    table.refresh()
+    assert table.metadata_location == before
 
 
 @check_arguments

@@ -292,3 +292,13 @@ def read_marked(table: object, mark: str | None) -> set[str]:
 
     data = table._context.store.read(f"{table.location}/metadata/gc/marks/{mark}.parquet")  # type: ignore[attr-defined]
     return set(pq.read_table(pa.BufferReader(data))["location"].to_pylist())
+
+
+@pytest.mark.parametrize("keep_last", [0, -1])
+def test_an_expiry_that_keeps_no_snapshot_is_refused(yard: Yard, keep_last: int) -> None:
+    table = yard.table()
+    for key in range(2):
+        table.append(rows(key))
+    with pytest.raises(InvalidInput, match=f"keep_last must be at least one, not {keep_last}"):
+        table.expire_snapshots(FUTURE, keep_last=keep_last)
+    assert len(table.snapshots()) == 2

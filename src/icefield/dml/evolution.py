@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
 from icefield.types.evolve import (
@@ -47,6 +48,7 @@ with deferred_imports(__name__):
     from icefield.types.versions import check_schema_version
 
 
+@check_arguments
 class TableEvolution:
     """The steps of a schema, partition or sort order change; `Table.evolve` makes one and commits it.
 

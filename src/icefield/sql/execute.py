@@ -107,6 +107,10 @@ class Statements:
         except IcefieldError as error:
             point_at(error, Cursor(text).place)
             raise
+        except RecursionError as error:
+            raise InvalidInput(
+                "the statement is nested too deeply", hint="Write it with fewer levels of parentheses and calls"
+            ) from error
 
     def _returned(self, result: Rows | Any, run: Run) -> Any:
         if not isinstance(result, Rows):

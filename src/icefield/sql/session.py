@@ -168,7 +168,9 @@ class Run:
             if len(parts) == 1:
                 raise NoSuchTable(f"{parts[0]!r} has no namespace", hint="Write it as <namespace>.<name>, or USE one")
             if any("." in part for part in parts):
-                raise InvalidInput(f"a part of the name {name.place.text} has a dot in it")
+                raise InvalidInput(
+                    f"a part of the name {name.place.text} has a dot in it", hint="Choose a name without dots"
+                )
             return TableName(tuple(parts[:-1]), parts[-1])
 
     def missing(self, name: Name, kind: str = "table or view") -> IcefieldError:

@@ -56,6 +56,8 @@ class TableUpkeep(TableHistory):
         """
         if snapshot_ids is not None and (older_than is not None or keep_last is not None):
             raise InvalidInput("snapshots expire by their ids or by age, not by both")
+        if keep_last is not None and keep_last < 1:
+            raise InvalidInput(f"keep_last must be at least one, not {keep_last}", hint="Each branch keeps its head")
         limit = None if older_than is None else to_millis(parse_moment(older_than, "older_than"))
         by_age = ExpireSnapshots(limit, keep_last)
         action = by_age if snapshot_ids is None else RemoveTheseSnapshots(frozenset(snapshot_ids))
