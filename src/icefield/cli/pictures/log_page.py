@@ -11,7 +11,8 @@ _TITLES = ("", "snapshot", "committed", "operation", "rows added", "rows removed
 # A row is one line high, as its piece of the graph is; what is cut is shown when the mouse rests on it.
 _STYLE = f"""<style>
 .log td {{ height: {_HEIGHT}px; padding-top: 0; padding-bottom: 0; white-space: nowrap }}
-.log span {{ display: inline-block; max-width: 16em; overflow: hidden; text-overflow: ellipsis; vertical-align: middle }}
+.log span {{ display: inline-block; max-width: 16em; overflow: hidden }}
+.log span {{ text-overflow: ellipsis; vertical-align: middle }}
 .log span.note {{ max-width: 40em }}
 </style>"""
 
