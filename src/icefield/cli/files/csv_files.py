@@ -61,7 +61,7 @@ def find_csv_fault(
 
 
 def _first_bad_cell(cells: pa.Array, field: NestedField, form: RowFormat) -> int | None:
-    """Return the index of the first cell that is no value of the column, by parsing cells alone."""
+    """Return the index of the first cell that is not a value of the column, by parsing cells alone."""
 
     def is_readable(start: int, stop: int) -> bool:
         sink = io.BytesIO()

@@ -50,7 +50,7 @@ def find_json_fault(
         lines = (line for line in _json_stream(file, form) if line.strip())
         while rows := list(islice(lines, ROWS_AT_ONCE)):
             if not _is_readable(rows, target):
-                at = first_that_fails(len(rows), lambda start, stop, rows=rows: _is_readable(rows[start:stop], target))
+                at = first_that_fails(len(rows), partial(_is_part_readable, rows, target))
                 return _fault_of_row(done + at + 1, rows[at], table, target, form)
             done += len(rows)
     return None
@@ -72,6 +72,10 @@ def _fault_of_row(row: int, line: bytes, table: Schema, target: pa.Schema, form:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             return value_fault(row, table.find_field(name), text, JSON, form)
     return None
+
+
+def _is_part_readable(rows: list[bytes], target: pa.Schema, start: int, stop: int) -> bool:
+    return _is_readable(rows[start:stop], target)
 
 
 def _is_readable(rows: list[bytes], target: pa.Schema) -> bool:
@@ -100,25 +104,27 @@ def _inferred(sample: bytes) -> pa.Schema:
     block = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)
     found = pyarrow.json.read_json(io.BytesIO(lines), block).schema
     as_text = pa.schema([f.with_type(_json_type(f.type)) for f in found])
-    texts = pyarrow.json.read_json(io.BytesIO(lines), block, pyarrow.json.ParseOptions(explicit_schema=as_text))
-    return pa.schema([f.with_type(_type_of(f.type, texts.column(f.name).combine_chunks())) for f in found])
+    strings = pyarrow.json.read_json(io.BytesIO(lines), block, pyarrow.json.ParseOptions(explicit_schema=as_text))
+    return pa.schema([f.with_type(_type_of(f.type, strings.column(f.name).combine_chunks())) for f in found])
 
 
-def _type_of(found: pa.DataType, texts: pa.Array) -> pa.DataType:
-    """Return the type of values, with that of dates and times by their texts."""
+def _type_of(found: pa.DataType, strings: pa.Array) -> pa.DataType:
+    """Return the type of values, with that of dates and times by their strings."""
     if pa.types.is_struct(found):
-        parts = [(found.field(i), texts.field(i)) for i in range(found.num_fields)]
+        parts = [(found.field(i), strings.field(i)) for i in range(found.num_fields)]
         return pa.struct([part.with_type(_type_of(part.type, own)) for part, own in parts])
     if pa.types.is_list(found):
-        return pa.list_(_type_of(found.value_type, texts.flatten()))
+        return pa.list_(_type_of(found.value_type, strings.flatten()))
     if not (pa.types.is_string(found) or pa.types.is_timestamp(found)):
         return found
-    return next((kind for kind in _OF_TEXT if texts.null_count < len(texts) and _can_cast(texts, kind)), pa.string())
+    return next(
+        (kind for kind in _OF_TEXT if strings.null_count < len(strings) and _can_cast(strings, kind)), pa.string()
+    )
 
 
-def _can_cast(texts: pa.Array, kind: pa.DataType) -> bool:
+def _can_cast(strings: pa.Array, kind: pa.DataType) -> bool:
     try:
-        texts.cast(kind)
+        strings.cast(kind)
     except pa.ArrowInvalid:
         return False
     return True

@@ -60,8 +60,8 @@ def columns_with_decimal_commas(path: Path, form: RowFormat) -> list[str]:
         return found
     for field in first.schema:
         if pa.types.is_string(field.type):
-            texts = [each for each in first.column(field.name)[:MOST_LOOKED_AT].to_pylist() if each is not None]
-            if texts and all(map(has_decimal_comma, texts)):
+            strings = [each for each in first.column(field.name)[:MOST_LOOKED_AT].to_pylist() if each is not None]
+            if strings and all(map(has_decimal_comma, strings)):
                 found.append(field.name)
     return found
 

@@ -11,7 +11,7 @@ MOST_SHOWN = 60
 _NUMBERS = ("int", "long", "float", "double", "decimal")
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")
 _GROUPED = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")
-_ADVICE = {
+_ADVICE: dict[type, str] = {
     BooleanType: "Booleans are true or false",
     DateType: "Dates are written as 2026-01-31",
     TimestampType: "Times of a timestamp are written as 2026-01-31T10:00:00, without an offset",
