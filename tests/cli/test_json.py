@@ -13,6 +13,7 @@ T = "shop.orders"
 CALLS: dict[str, tuple[str, ...]] = {
     "tables": (),
     "create": ("shop.new", "id long"),
+    "register": ("shop.again", "{metadata}"),
     "rename": (T, "shop.sales"),
     "relocate": ("--dry-run",),
     "describe": (T,),
@@ -80,7 +81,6 @@ CALLS: dict[str, tuple[str, ...]] = {
 # Commands that need more than a table: files outside of the lake, a view, a dropped table, or a minute.
 ELSEWHERE = {
     "demo": "test_demo.py",
-    "register": "test_tables.py",
     "undrop": "test_upkeep.py",
     "add-files": "test_add_files.py",
     "view": "test_views.py",
@@ -104,12 +104,15 @@ def test_a_command_writes_one_document(orders: Icefield, tmp_path: Path, name: s
     orders("append", T, "rows.jsonl")
     snapshots = orders("snapshots", T, "--json").json
     values = {
+        "metadata": orders("describe", T, "--json").json["metadata-file"],
         "folder": tmp_path.as_uri(),
         "file": orders("files", T, "--json").json[0]["file-path"],
         "snapshot": snapshots[0]["snapshot-id"],
         "audit": snapshots[1]["snapshot-id"],
         "last": orders("describe", T, "--json").json["current-snapshot"]["snapshot-id"],
     }
+    if name == "register":
+        orders("drop", T, "--yes")
     done = orders(name, *(each.format(**values) for each in CALLS[name]), "--json")
     assert done.code == 0, done.err
     assert "\x1b" not in done.out
