@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def icefield(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 @pytest.fixture
 def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Run the commands of a page, those of icefield in this process; with `twice` its Python too, and all again."""
+    """Run the commands of a page, those of icefield in this process, and its Python; then all of them again."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
 
@@ -81,17 +81,16 @@ def check_page(icefield: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ran = icefield(*shlex.split(command)[1:])
         return subprocess.CompletedProcess(command, ran.code, ran.out, ran.err)
 
-    def check(name: str, *, twice: bool = False) -> None:
+    def check(name: str, kinds: Container[str] = ("console", "python")) -> None:
         page, names = README.parent / "docs" / name, dict[str, object]()
         for kind, text in blocks(page):
             for command, shown in commands(text) if kind == "console" else ():
                 done = run_one(command, tmp_path)
                 printed = done.stdout if done.returncode == 0 else done.stdout + done.stderr
                 assert fits(shown, printed), f"$ {command}\nshould print\n{shown}\nbut printed\n{printed}"
-            if twice and kind == "python" and ">>> " in text:
+            if kind == "python" and kind in kinds and ">>> " in text:
                 names = check_python(text, names, name)
-        if twice:
-            run_again(page, tmp_path, names, run_one)
+        run_again(page, tmp_path, names, run_one, kinds)
 
     return check
 

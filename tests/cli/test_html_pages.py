@@ -121,6 +121,29 @@ def test_pages_of_an_empty_table(hostile: Icefield) -> None:
     for command in ("tree", "log", "explain", "report"):
         assert hostile(command, "shop.empty", "--html", "page.html").code == 0
         Document(Path("page.html").read_text(encoding="utf-8"))
+        assert command != "log" or "There are no snapshots" in Path("page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_no_page_is_wider_than_the_browser(hostile: Icefield, tmp_path: Path) -> None:
+    """Long names are wrapped, cut, or in a box that scrolls; the page itself is not."""
+    try:
+        browser.find_chromium()
+    except browser.NoBrowser as why:
+        pytest.skip(str(why))
+    with package.connect(tmp_path / "lake") as lake:
+        table = lake.table("shop.kinds")
+        table.create_tag("w" * 200)
+        table.noting(message="long " * 100).append([{"kind": "x" * 150, "n": 1}])
+    probe = "<script>document.title = document.documentElement.scrollWidth</script></body>"
+    for name, arguments in PAGES.items():
+        assert hostile(*arguments, "--html", "page.html").code == 0
+        page = Path("page.html").read_text(encoding="utf-8")
+        free = re.sub(r"<meta http-equiv=[^>]*>", "", page)  # the policy that forbids scripts
+        assert free != page
+        Path("probe.html").write_text(free.replace("</body>", probe), encoding="utf-8")
+        dom = browser.show(Path("probe.html"), tmp_path / "probe.png", "light")
+        assert int(re.findall("<title>(.*?)</title>", dom)[0]) <= 1000, name
 
 
 def test_what_cannot_be_drawn_or_written_is_one_error(hostile: Icefield) -> None:

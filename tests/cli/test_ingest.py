@@ -134,3 +134,58 @@ def test_large_files_are_read_in_pieces(orders: Icefield, tmp_path: Path) -> Non
     assert orders("ingest", "shop.orders", "many.csv", "--json").json["rows"] == 200_000
     with package.connect(tmp_path / "lake") as lake:
         assert lake.table("shop.orders").scan(where="id = 199999 AND name = 'name 199999'").count() == 1
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ingest", "t.t", "c.csv"),
+        ("append", "t.t", "c.csv"),
+        ("overwrite", "t.t", "c.csv", "--yes"),
+        ("upsert", "t.t", "c.csv", "--on", "id"),
+        ("merge", "t.t", "c.csv", "--on", "id", "--insert-all", "--yes"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_reads_files_takes_decimal_commas(
+    icefield: Icefield, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "c.csv").write_text("id;amt\n1;12,5\n2;3,0\n")
+    (tmp_path / "c.json").write_text('{"id": 1}\n')
+    icefield("create", "t.t", "id long, amt double")
+    refused = icefield(*command)
+    assert (refused.code, "row 1, column amt" in refused.err, "--decimal ," in refused.err) == (1, True, True)
+    assert icefield("count", "t.t").out == "0\n"
+    done = icefield(*command, "--decimal", ",")
+    assert done.code == 0, done.err
+    assert [row["amt"] for row in icefield("query", "t.t", "--json").json] == [12.5, 3.0]
+    other = icefield(*[each.replace("csv", "json") for each in command], "--decimal", ",")
+    assert (other.code, "--decimal is for CSV files, and there is none" in other.err) == (1, True)
+
+
+def test_columns_that_are_text_for_their_decimal_commas_are_told(icefield: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("id;amt;name\n1;12,5;a,1\n2;3,0;b\n")
+    told = "c.csv: numbers with decimal commas are text in amt; --decimal , reads them"
+    assert told in icefield("ingest", "t.t", "c.csv", "--create", "--dry-run").err.splitlines()
+    given = icefield("ingest", "t.t", "c.csv", "--create", "--dry-run", "--decimal", ",").err
+    assert "decimal commas" not in given
+    assert "  amt  double" in given.splitlines()
+
+
+def test_a_branch_is_ingested_into(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("id\n9\n")
+    assert orders("branch", "shop.orders", "audit").code == 0
+    to_branch = ("ingest", "shop.orders", "more.csv", "--branch", "audit")
+    assert orders(*to_branch).out.startswith("appended 1 row")
+    assert orders(*to_branch, "--once").out.startswith("appended 1 row")
+    assert orders(*to_branch, "--once").out.startswith("skipped 1 file")
+    assert orders("count", "shop.orders", "--as-of", "audit").out == "6\n"
+    assert orders("count", "shop.orders").out == "4\n"
+    elsewhere = orders("ingest", "shop.orders", "more.csv", "--once")  # it would be there twice after a publish
+    assert (elsewhere.code, "publish the branch that has it" in elsewhere.err) == (1, True)
+    refused = orders("ingest", "shop.orders", "more.csv", "--branch", "adit")
+    assert (refused.code, "adit" in refused.err) == (1, True)
+    new = orders("ingest", "shop.new", "more.csv", "--create", "--yes", "--branch", "audit")
+    assert (new.code, "a new table has no branch audit" in new.err) == (1, True)
+    assert "shop.new" not in orders("tables").out

@@ -24,7 +24,7 @@ PAGES = (
 )
 
 
-def test_the_page_is_true(check_page: Callable[..., None]) -> None:
+def test_the_page_of_the_command_line_does_what_it_shows_twice(check_page: Callable[..., None]) -> None:
     check_page("command-line.md")
 
 
@@ -32,13 +32,13 @@ def test_the_page_is_true(check_page: Callable[..., None]) -> None:
 @pytest.mark.every_case
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_shows_twice(page: str, check_page: Callable[..., None]) -> None:
-    check_page(page, twice=True)
+    check_page(page)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_page_for_users_of_spark_does_what_it_shows_twice(check_page: Callable[..., None], spark: object) -> None:
-    check_page("from-spark.md", twice=True)
+    check_page("from-spark.md")
 
 
 def test_every_page_with_commands_or_prompts_is_run() -> None:

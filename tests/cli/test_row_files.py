@@ -1,15 +1,18 @@
 """Values of CSV and JSON, read as the types of a table."""
 
 import datetime
+import gzip
 import json
 import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from icefield.cli.files.row_files import read_row_file, row_file_schema
+from icefield.cli.files.row_format import RowFormat
 from icefield.errors import InvalidInput
 from icefield.parquet.write.conform import check_arrow_schema, conform_batch
 from icefield.types.arrow import schema_from_arrow
@@ -129,3 +132,96 @@ def test_rows_of_some_megabytes_are_read(tmp_path: Path) -> None:
 
 def test_a_quoted_line_break_is_part_of_the_value(tmp_path: Path) -> None:
     assert value_of(tmp_path / "a.csv", 'x\n"a\nb"\n', "string") == "a\nb"
+
+
+ALL = """
+id long, amt double, d decimal(9, 2), n int, day date, ts timestamptz, local timestamp, ok boolean, name string,
+s struct<a: int>"""
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("column", "value", "said", "hint"),
+    [
+        ("amt", "1,5", "'1,5' is not a valid double", "--decimal ,"),
+        ("amt", "1.234,56", "'1.234,56' is not a valid double", "--decimal ,"),
+        ("d", "-0,5", "'-0,5' is not a valid decimal(9, 2)", "--decimal ,"),
+        ("amt", "1,234.5", "'1,234.5' is not a valid double", "separators of thousands"),
+        ("d", "1.555", "'1.555' is not a valid decimal(9, 2)", ""),
+        ("n", "3000000000", "'3000000000' is not a valid int", "Correct it"),
+        ("n", "n/a", "'n/a' is not a valid int", "--null n/a"),
+        ("n", "it's", '"it\'s" is not a valid int', "Correct it"),
+        ("day", "31.01.2026", "'31.01.2026' is not a valid date", "2026-01-31"),
+        ("ts", "2026-01-31T10:20:30", "'2026-01-31T10:20:30' is not a valid timestamptz", "offset"),
+        ("local", "2026-01-31T10:20:30Z", "'2026-01-31T10:20:30Z' is not a valid timestamp", "without an offset"),
+        ("ok", "maybe", "'maybe' is not a valid boolean", "true or false"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json", ".csv.gz"])
+def test_a_value_that_cannot_be_read_is_named_with_its_row_and_column(
+    tmp_path: Path, column: str, value: str, said: str, hint: str, suffix: str
+) -> None:
+    """The row is behind many others, so that it is in a later batch than the first."""
+    schema, path, before = assign_fresh_ids(parse_schema(ALL)), tmp_path / f"a{suffix}", 9_000
+    rows = [{"id": n, column: None} for n in range(before)] + [{"id": 0, column: value}]
+    if ".csv" in suffix:
+        text = f"id,{column}\n" + "".join(
+            f'{row["id"]},"{row[column] or 1}"\n' if row[column] else f"{row['id']},\n" for row in rows
+        )
+    elif suffix == ".json":
+        text = json.dumps(rows)
+    else:
+        text = "\n\n".join(map(json.dumps, rows))
+    path.write_bytes(gzip.compress(text.encode()) if suffix.endswith(".gz") else text.encode())
+    with pytest.raises(InvalidInput) as caught:
+        list(read_row_file(path, schema))
+    assert str(caught.value.message) == f"cannot read {path}: row 9,001, column {column}: {said}"
+    assert caught.value.hint is not None
+    if ".csv" in suffix:
+        assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said", "hint"),
+    [
+        ("a.csv", b"id,name\n1,a\n2,M\xfcller\n", "row 2, column name: b'M\\xfcller' is not UTF-8", "--encoding"),
+        ("a.csv", b"id,n\n1,2\n2,3,4\n", "a row has 3 cells, and the first line 2: 2,3,4", "--delimiter"),
+        ("a.csv", b"id,id\n1,2\n", "several columns of the name id", "unique"),
+        ("a.csv", b'id,n\n1,2\n2,"\n\n7"\n3,x\n', "row 2, column n: '\\n\\n7' is not a valid int", "Correct it"),
+        ("a.json", b'{"id": 1}\n{"id": 2, "zz": 1}\n', "row 2 has a column 'zz', which is not in the table", "id, amt"),
+        (
+            "a.json",
+            b'{"id": 1}\n{"s": {"a": "x"}}\n',
+            'row 2, column s: \'{"a": "x"}\' is not a valid struct',
+            "Correct",
+        ),
+        ("a.json", b'{"id": 1}\n{"id": 2,\n', "row 2 is not a JSON object", ""),
+        ("a.json", b'{"id": 1}\n[1]\n', "row 2 is not a JSON object: [1]", ""),
+    ],
+)
+def test_other_faults_of_a_file_are_named_too(tmp_path: Path, name: str, content: bytes, said: str, hint: str) -> None:
+    schema, path = assign_fresh_ids(parse_schema(ALL)), tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput) as caught:
+        [row_file_schema(path, schema), *read_row_file(path, schema)]
+    assert said in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+def test_the_types_of_a_new_table_are_those_of_all_its_first_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"s": {"a": 1}}\n{"s": {"a": "x"}}\n')
+    with pytest.raises(InvalidInput, match=r"row 2, column s\.a: a string, and a number in a row before"):
+        row_file_schema(path, None)
+
+
+@pytest.mark.parametrize(("text", "kind"), [("12,5", "double"), ("-3,25", "decimal(9, 2)"), ("7", "long")])
+def test_decimal_commas_are_read_on_request(tmp_path: Path, text: str, kind: str) -> None:
+    path, form = tmp_path / "a.csv", RowFormat(decimal=",")
+    path.write_text(f"x;y\n{text};1\n")
+    schema = assign_fresh_ids(parse_schema(f"x {kind}, y int"))
+    (batch,) = read_row_file(path, schema, form)
+    assert float(batch.column("x").to_pylist()[0]) == float(text.replace(",", "."))
+    assert str(schema_from_arrow(row_file_schema(path, None, form)).find_field("x").type) in (kind, "double")
+    path.write_text('x,y\n"12,5",1\n')  # the same character separates cells
+    assert row_file_schema(path, None, form).types[0] == pa.float64()

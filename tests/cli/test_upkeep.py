@@ -130,8 +130,8 @@ def test_a_dropped_table_is_listed_restored_and_purged(orders: Icefield, lake: i
 
 
 @pytest.mark.slow
-def test_every_command_of_the_page_prints_what_it_shows(check_page: Callable[..., None]) -> None:
-    check_page("upkeep.md", twice=True)
+def test_the_page_does_what_it_shows_twice(check_page: Callable[..., None]) -> None:
+    check_page("upkeep.md")
 
 
 def test_forget_asks_and_proves(orders: Icefield, lake: icefield.Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 import icefield
 from icefield.errors import NeedsSpark, Unsupported
 from icefield.lake import Lake
+from tests.test_readme import run_again
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 ROW = re.compile(r"^\|[^|]*\| `([^`]+)` \| (\S+) \| (\S+) \|$", re.MULTILINE)
@@ -79,7 +80,7 @@ def test_spark_runs_what_the_page_says(tmp_path: Path, spark: Any) -> None:
 
 
 @pytest.mark.spark
-def test_the_examples_of_the_page_print_what_they_show(
+def test_the_examples_of_the_page_print_what_they_show_and_run_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -90,6 +91,9 @@ def test_the_examples_of_the_page_print_what_they_show(
         doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
         names = test.globs
         assert report == []
+    said = run_again(PAGE, tmp_path, names, kinds=["python"])
+    assert sum("already" in line for line in said) == 2, said  # the namespace and the table
+    assert {line.split(":")[1].split()[0] for line in said if "already" not in line} == {"no"}
 
 
 def test_errors_on_the_page_are_the_real_ones(tmp_path: Path) -> None:

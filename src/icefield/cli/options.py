@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from icefield.arguments import whole_number
-from icefield.errors import InvalidInput
+from icefield.cli.lakes import open_lake
+from icefield.cli.pairs import parse_pairs
+from icefield.errors import IcefieldError
 from icefield.model.snapshot import MAIN
 
 if TYPE_CHECKING:
@@ -18,7 +20,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def table_argument() -> Callable[[F], F]:
     """The table that a command works on."""
-    return click.argument("table", metavar="TABLE")
+    return click.argument("table", metavar="TABLE", shell_complete=_complete_table)
+
+
+def _complete_table(context: click.Context, _: click.Parameter, beginning: str) -> list[str]:
+    """Return the tables whose names begin so; none if the lake cannot be read, since nobody sees an error here."""
+    try:
+        with open_lake(context.obj) as lake:
+            return [name for name in map(str, lake.tables()) if name.startswith(beginning)]
+    except IcefieldError:
+        return []
 
 
 def where_option() -> Callable[[F], F]:
@@ -81,21 +92,6 @@ def parse_version(_: click.Context, __: click.Parameter, text: str | None) -> "A
 
 def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def parse_pairs(_: click.Context, option: click.Parameter, strings: tuple[str, ...]) -> dict[str, str]:
-    """Parse a repeatable option in the form `key=value`."""
-    pairs: dict[str, str] = {}
-    for text in strings:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            name = option.opts[0]
-            # The value is not shown: it may be a secret.
-            raise InvalidInput(f"{name} has no key or no =", hint=f"Write it as {name} key=value")
-        if key in pairs:
-            raise InvalidInput(f"{option.opts[0]} {key}=… is given twice", hint="Give it once")
-        pairs[key] = value
-    return pairs
 
 
 _DEFINITION = (

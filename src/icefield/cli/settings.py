@@ -9,7 +9,7 @@ from typing import Any
 
 import rich_click as click
 
-from icefield.cli.options import parse_pairs
+from icefield.cli.pairs import parse_pairs
 from icefield.config.file import CONFIG_FILE
 from icefield.config.sources import (
     LAKE_VARIABLE,

@@ -5,8 +5,9 @@ from pathlib import Path
 import rich_click as click
 
 from icefield.cli.lakes import open_branch, open_lake
-from icefield.cli.options import branch_option, parse_pairs, table_argument
+from icefield.cli.options import branch_option, table_argument
 from icefield.cli.output import counted, print_json, print_text
+from icefield.cli.pairs import parse_pairs
 from icefield.cli.progress import show_progress
 from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.snapshot_facts import summary_number

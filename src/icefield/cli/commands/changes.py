@@ -10,8 +10,9 @@ import rich_click as click
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
 from icefield.cli.lakes import open_branch, open_lake
-from icefield.cli.options import branch_option, parse_pairs, table_argument, where_option
+from icefield.cli.options import branch_option, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.pairs import parse_pairs
 from icefield.cli.progress import show_progress
 from icefield.cli.questions import confirm
 from icefield.cli.settings import Settings, SnapshotCommand

@@ -4,8 +4,8 @@ import rich_click as click
 
 from icefield.cli.definition.properties import changed_properties, changes_of_properties, show_properties
 from icefield.cli.lakes import make_lake, open_lake
-from icefield.cli.options import parse_pairs
 from icefield.cli.output import print_json, print_text, talk
+from icefield.cli.pairs import parse_pairs
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.errors import NamespaceNotEmpty

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_pairs, table_argument
+from icefield.cli.options import table_argument
 from icefield.cli.output import print_json, print_section, print_text, talk
+from icefield.cli.pairs import parse_pairs
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.errors import InvalidInput
 from icefield.lake import Lake

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from icefield.cli.files.csv_dialect import delimiter_name
-from icefield.cli.files.row_files import RowFormat, read_row_file, row_file_schema, sniffed_delimiter
+from icefield.cli.files.row_files import columns_with_decimal_commas, read_row_file, row_file_schema, sniffed_delimiter
+from icefield.cli.files.row_format import CSV, POINT, RowFormat, kind_of
 from icefield.cli.output import talk
 from icefield.cli.progress import Steps
 from icefield.errors import InvalidInput, SchemaMismatch
@@ -35,6 +36,7 @@ class RowFiles:
     def columns(self) -> pa.Schema:
         """Infer the columns of all files together. A column without any value is text."""
         schemas = [row_file_schema(path, None, self.form) for path in self.paths]
+        self._tell_of_decimal_commas()
         try:
             united = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
@@ -43,6 +45,12 @@ class RowFiles:
             ) from error
         fields = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in united.remove_metadata()]
         return pa.schema(fields)
+
+    def _tell_of_decimal_commas(self) -> None:
+        """Say which columns of text look like numbers that another option would read."""
+        for path in self.paths if self.form.decimal == POINT else ():
+            if kind_of(path, self.form) == CSV and (names := columns_with_decimal_commas(path, self.form)):
+                talk(f"{path.name}: numbers with decimal commas are text in {', '.join(names)}; --decimal , reads them")
 
     def read_all(self, table: Schema, steps: Steps) -> pa.Table:
         """Read all rows. Columns that the table has are read as its types, as far as the format has none."""

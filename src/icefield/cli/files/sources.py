@@ -14,13 +14,21 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
-from icefield.cli.files.row_files import COMPRESSED, CSV, JSON, KINDS, PARQUET, RowFormat
+from icefield.cli.files.row_format import BY_NAME, COMPRESSED, CSV, JSON, KINDS, PARQUET, POINT, RowFormat, kind_of
 from icefield.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 STANDARD_INPUT = "-"
 _PATTERN_CHARACTERS = "*?["
 _MAGIC = {b"PAR1": PARQUET, b"{": JSON, b"[": JSON}
+_OF_ONE_FORMAT = (
+    ("--delimiter", "delimiter", CSV),
+    ("--quote", "quote", CSV),
+    ("--no-header", "has_header", CSV),
+    ("--null", "nulls", CSV),
+    ("--decimal", "decimal", CSV),
+    ("--records", "records", JSON),
+)
 _ENDINGS = {PARQUET: ".parquet", CSV: ".csv", JSON: ".json"}
 
 
@@ -47,6 +55,7 @@ def row_format(  # noqa: PLR0913 - one parameter per option
     quote: str = '"',
     no_header: bool = False,
     nulls: Sequence[str] = (),
+    decimal: str = POINT,
     encoding: str = "utf8",
     records: str | None = None,
 ) -> RowFormat:
@@ -55,7 +64,7 @@ def row_format(  # noqa: PLR0913 - one parameter per option
     for option, value in (("--delimiter", cell_end), ("--quote", quote or None)):
         if value is not None and (len(value) != 1 or not value.isascii()):
             raise InvalidInput(f"{option} is one ASCII character, not {value!r}")
-    return RowFormat(format_, cell_end, quote, not no_header, ("", *nulls), encoding, records)
+    return RowFormat(format_, cell_end, quote, not no_header, ("", *nulls), decimal, encoding, records)
 
 
 @contextmanager
@@ -68,7 +77,18 @@ def open_sources(named: Sequence[str], form: RowFormat) -> Iterator[list[Path]]:
         twice = {str(path) for path in found if found.count(path) > 1}
         if twice:
             raise InvalidInput(f"{min(twice)} is named twice", hint="Name each file once")
+        _check_options(found, form)
         yield found
+
+
+def _check_options(paths: Sequence[Path], form: RowFormat) -> None:
+    """Refuse options that no file is read by."""
+    kinds = {kind_of(path, form) for path in paths}
+    for option, name, kind in _OF_ONE_FORMAT:
+        if kind not in kinds and getattr(form, name) != getattr(BY_NAME, name):
+            raise InvalidInput(
+                f"{option} is for {kind.upper()} files, and there is none", hint="Leave it out, or give --format"
+            )
 
 
 def _expand(name: str, folder: Path, form: RowFormat) -> list[Path]:
@@ -128,6 +148,13 @@ _FORMAT = (
     click.option("--quote", metavar="C", default='"', show_default=True, help="What quotes cells; empty for nothing."),
     click.option("--no-header", is_flag=True, help="The first line of CSV is a row; columns are in the table's order."),
     click.option("--null", "nulls", metavar="TEXT", multiple=True, help="A cell of CSV that is null, such as NA."),
+    click.option(
+        "--decimal",
+        type=click.Choice([POINT, ","]),
+        default=POINT,
+        show_default=True,
+        help="What separates the decimals of numbers in CSV.",
+    ),
     click.option("--encoding", metavar="NAME", default="utf8", show_default=True, help="The encoding of CSV and JSON."),
     click.option("--records", metavar="PATH", help="Where the rows are in a JSON document, such as data.items."),
 )

@@ -8,11 +8,19 @@ from icefield.history.log import LogEntry, published_id
 
 _HEIGHT, _WIDTH, _RADIUS = 28, 18, 4
 _TITLES = ("", "snapshot", "committed", "operation", "rows added", "rows removed", "refs", "")
-_STYLE = f"<style>.log td {{ height: {_HEIGHT}px; padding-top: 0; padding-bottom: 0 }}</style>"
+# A row is one line high, as its piece of the graph is; what is cut is shown when the mouse rests on it.
+_STYLE = f"""<style>
+.log td {{ height: {_HEIGHT}px; padding-top: 0; padding-bottom: 0; white-space: nowrap }}
+.log span {{ display: inline-block; max-width: 16em; overflow: hidden }}
+.log span {{ text-overflow: ellipsis; vertical-align: middle }}
+.log span.note {{ max-width: 40em }}
+</style>"""
 
 
 def render_log(table: str, entries: Sequence[LogEntry]) -> str:
     """Return the page."""
+    if not entries:
+        return page(table, ["<p>There are no snapshots.</p>"])
     rows = "\n".join(_row(entry) for entry in entries)
     titles = "".join(f"<th>{title}</th>" for title in _TITLES)
     return page(table, [_STYLE, f'<div class="wide"><table class="log"><tr>{titles}</tr>\n{rows}\n</table></div>'])
@@ -20,7 +28,8 @@ def render_log(table: str, entries: Sequence[LogEntry]) -> str:
 
 def _row(entry: LogEntry) -> str:
     snapshot = entry.snapshot
-    refs = "".join(f'<span class="ref">{text(name)}</span>' for name in entry.refs)
+    refs = "".join(f'<span class="ref" title="{text(name)}">{text(name)}</span>' for name in entry.refs)
+    note = f'<span class="note" title="{text(entry.note)}">{text(entry.note)}</span>'
     counts = "".join(
         f'<td class="number">{text(snapshot.summary.get(key, "0"))}</td>'
         for key in ("added-records", "deleted-records")
@@ -28,7 +37,7 @@ def _row(entry: LogEntry) -> str:
     return (
         f'<tr><td>{_drawing(entry)}</td><td class="number">{snapshot.snapshot_id}</td>'
         f"<td>{text(moment(snapshot.timestamp_ms))}</td>"
-        f"<td>{text(snapshot.operation or '')}</td>{counts}<td>{refs}</td><td>{text(entry.note)}</td></tr>"
+        f"<td>{text(snapshot.operation or '')}</td>{counts}<td>{refs}</td><td>{note}</td></tr>"
     )
 
 

@@ -11,8 +11,8 @@ import rich_click as click
 
 from icefield.ambient import SystemAmbient
 from icefield.cli.lakes import make_lake, open_lake
-from icefield.cli.options import parse_pairs
 from icefield.cli.output import counted, talk
+from icefield.cli.pairs import parse_pairs
 from icefield.cli.row_output import GRID_ROWS, PARQUET, WRITERS, Rows, write_file
 from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.sql.runner import StatementRunner

@@ -10,8 +10,8 @@ import rich_click as click
 
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
-from icefield.cli.lakes import lake_is_there, make_lake, open_lake
-from icefield.cli.options import definition_options, table_argument
+from icefield.cli.lakes import lake_is_there, make_lake, open_branch, open_lake
+from icefield.cli.options import branch_option, definition_options, table_argument
 from icefield.cli.output import counted, print_json, print_text, talk
 from icefield.cli.progress import Steps, show_progress
 from icefield.cli.questions import ask_first, asking_options
@@ -59,6 +59,7 @@ class _Ingested:
 @files_argument()
 @click.option("--create", "creates", is_flag=True, help="Create the table from the files, if there is none.")
 @click.option("--once", is_flag=True, help="Skip files that were ingested before; each file is a commit of its own.")
+@branch_option()
 @format_options()
 @definition_options()
 @asking_options()
@@ -71,6 +72,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     *,
     creates: bool,
     once: bool,
+    branch: str,
     partition_by: tuple[str, ...],
     order_by: tuple[str, ...],
     properties: dict[str, str],
@@ -85,7 +87,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     values are read as the table's types. JSON is one object per line, an array, or any objects.
 
     All files go into one commit, or none; with --once each is a commit, and a file with the name and contents of one
-    that was ingested before is skipped. --create shows the columns that were found, and asks.
+    that was ingested into the branch before is skipped. --create shows the columns that were found, and asks.
     --partition-by, --order-by and --property are for --create.
     """
     layout, read_as = _Layout(partition_by, order_by, properties), row_format(**form)
@@ -95,6 +97,8 @@ def ingest(  # noqa: PLR0913 - one parameter per option
         rows = RowFiles(paths, read_as)
         is_new = creates and not _has_table(settings, table)
         done: list[_Ingested] = []
+        if is_new and branch != MAIN:
+            raise InvalidInput(f"a new table has no branch {branch}", hint="Create it first, and then the branch")
         rows.show_formats()
         if is_new:
             schema = _agree_on_columns(table, rows, layout, dry_run=dry_run, yes=yes)
@@ -103,7 +107,7 @@ def ingest(  # noqa: PLR0913 - one parameter per option
                     done = _create(lake, table, rows, schema, layout, once=once)
         else:
             with open_lake(settings) as lake:
-                done = _append(lake.table(table), rows, once=once, dry_run=dry_run)
+                done = _append(open_branch(lake, table, branch), rows, branch, once=once, dry_run=dry_run)
     if dry_run:
         _report_plan(settings, table, paths, is_new=is_new)
     else:
@@ -131,26 +135,27 @@ def _agree_on_columns(table: str, rows: RowFiles, layout: _Layout, *, dry_run: b
 def _create(lake: Lake, table: str, rows: RowFiles, schema: Schema, layout: _Layout, *, once: bool) -> list[_Ingested]:
     if once:
         made = lake.create_table(table, schema, **asdict(layout))
-        return _append(made, rows, once=True, dry_run=False)
+        return _append(made, rows, MAIN, once=True, dry_run=False)
     with show_progress(f"reading {counted(len(rows.paths), 'file')} into {table}") as steps:
         filled = lake.create_table_as(table, rows.fitting(schema, steps), **asdict(layout))
     return [_Ingested(filled.metadata.current_snapshot)]
 
 
-def _append(table: Table, rows: RowFiles, *, once: bool, dry_run: bool) -> list[_Ingested]:
+def _append(table: Table, rows: RowFiles, branch: str, *, once: bool, dry_run: bool) -> list[_Ingested]:
     with show_progress(f"reading {counted(len(rows.paths), 'file')} into {table.name}") as steps:
         stream = rows.fitting(table.schema, steps)  # checks the columns of all files
         if dry_run:
             return []
         if not once:
             return [_Ingested(table.append(stream))]
-        return [_append_once(table, replace(rows, paths=[path]), path, steps) for path in rows.paths]
+        return [_append_once(table, replace(rows, paths=[path]), branch, steps) for path in rows.paths]
 
 
-def _append_once(table: Table, rows: RowFiles, path: Path, steps: Steps) -> _Ingested:
-    """Append a file, unless it was before. Two runs at once append it once: the key is checked by the commit."""
+def _append_once(table: Table, rows: RowFiles, branch: str, steps: Steps) -> _Ingested:
+    """Append the one file of `rows`, unless it was before. Of two runs at once one does: the commit checks the key."""
+    (path,) = rows.paths
     key = f"ingest:{_digest(path)}"
-    if (landed := find_landed(table.refresh(), MAIN, key)) is not None:
+    if (landed := find_landed(table.refresh(), branch, key)) is not None:
         return _Ingested(landed.snapshot, path.name, was_there=True)
     known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     made = table.append(rows.fitting(table.schema, steps), idempotency_key=key)

@@ -1,0 +1,199 @@
+"""Read JSON: values as the types of a table, or as types that are inferred from the beginning of the file."""
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from icefield.cli.files.json_documents import is_json_lines, json_lines
+from icefield.cli.files.row_format import INFERENCE_BYTES, JSON, RowFormat, file_type
+from icefield.cli.files.value_faults import MOST_SHOWN, Fault, first_that_fails, value_fault
+from icefield.types.schema import Schema
+
+BLOCK_BYTES = 1 << 16
+ROWS_AT_ONCE = 4_096
+_ONE_BLOCK = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)  # no row may be larger
+_OF_TEXT = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_CHANGED = re.compile(r"JSON parse error: Column\(/(.*)\) changed from (\w+) to (\w+) in row (\d+)")
+
+
+def open_json(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    stream = _json_stream(file, form)
+    if table is None:
+        sample, rest = stream.read(INFERENCE_BYTES), iter(partial(stream.read, BLOCK_BYTES), b"")
+        target = _inferred(sample)
+        stream = io.BufferedReader(_Joined(chain([sample], rest)), BLOCK_BYTES)
+    else:
+        target = _schema_to_read(table)
+    reader = pyarrow.json.open_json(stream, _ONE_BLOCK, _parse_options(target))
+    return target, (_with_types(batch, target) for batch in reader)
+
+
+def find_json_fault(
+    message: str, opened: Callable[[], pa.NativeFile], table: Schema | None, form: RowFormat
+) -> Fault | None:
+    """Find the value that Arrow cannot read, by reading the file again; None if it is about something else."""
+    if table is None:
+        if (match := _CHANGED.match(message)) is None:
+            return None
+        column, before, after, row = match.groups()
+        reason = f"row {int(row) + 1:,}, column {column.replace('/', '.')}: a {after}, and a {before} in a row before"
+        return Fault(reason, "Correct it in the file")
+    target, done = _schema_to_read(table), 0
+    with opened() as file:
+        lines = (line for line in _json_stream(file, form) if line.strip())
+        while rows := list(islice(lines, ROWS_AT_ONCE)):
+            if not _is_readable(rows, target):
+                at = first_that_fails(len(rows), partial(_is_part_readable, rows, target))
+                return _fault_of_row(done + at + 1, rows[at], table, target, form)
+            done += len(rows)
+    return None
+
+
+def _fault_of_row(row: int, line: bytes, table: Schema, target: pa.Schema, form: RowFormat) -> Fault | None:
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        text = line.decode(errors="replace").strip()[:MOST_SHOWN]
+        return Fault(f"row {row:,} is not a JSON object ({error}): {text}", None)
+    if not isinstance(values, dict):
+        return Fault(f"row {row:,} is not a JSON object: {line.decode(errors='replace').strip()[:MOST_SHOWN]}", None)
+    for name, value in values.items():
+        if name not in target.names:
+            columns = ", ".join(target.names)
+            return Fault(f"row {row:,} has a column {name!r}, which is not in the table", f"The table has: {columns}")
+        if not _is_readable([json.dumps({name: value}).encode()], pa.schema([target.field(name)])):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            return value_fault(row, table.find_field(name), text, JSON, form)
+    return None
+
+
+def _is_part_readable(rows: list[bytes], target: pa.Schema, start: int, stop: int) -> bool:
+    return _is_readable(rows[start:stop], target)
+
+
+def _is_readable(rows: list[bytes], target: pa.Schema) -> bool:
+    text = b"\n".join(rows)
+    try:
+        block = pyarrow.json.ReadOptions(block_size=len(text) + 1)
+        for batch in pyarrow.json.read_json(io.BytesIO(text), block, _parse_options(target)).to_batches():
+            _with_types(batch, target)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _schema_to_read(table: Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, file_type(f)) for f in table.fields])
+
+
+def _parse_options(target: pa.Schema) -> pyarrow.json.ParseOptions:
+    read_as = pa.schema([f.with_type(_json_type(f.type)) for f in target])
+    return pyarrow.json.ParseOptions(explicit_schema=read_as, unexpected_field_behavior="error")
+
+
+def _inferred(sample: bytes) -> pa.Schema:
+    """Infer the columns of JSON lines. Arrow takes dates for timestamps, and drops the offsets of times."""
+    whole = sample[: sample.rfind(b"\n") + 1] if len(sample) == INFERENCE_BYTES else sample
+    lines = whole or sample
+    found = pyarrow.json.read_json(io.BytesIO(lines), _ONE_BLOCK).schema
+    as_text = pa.schema([f.with_type(_json_type(f.type)) for f in found])
+    strings = pyarrow.json.read_json(io.BytesIO(lines), _ONE_BLOCK, pyarrow.json.ParseOptions(explicit_schema=as_text))
+    return pa.schema([f.with_type(_type_of(f.type, strings.column(f.name).combine_chunks())) for f in found])
+
+
+def _type_of(found: pa.DataType, strings: pa.Array) -> pa.DataType:
+    """Return the type of values, with that of dates and times by their strings."""
+    if pa.types.is_struct(found):
+        parts = [(found.field(i), strings.field(i)) for i in range(found.num_fields)]
+        return pa.struct([part.with_type(_type_of(part.type, own)) for part, own in parts])
+    if pa.types.is_list(found):
+        return pa.list_(_type_of(found.value_type, strings.flatten()))
+    if not (pa.types.is_string(found) or pa.types.is_timestamp(found)):
+        return found
+    return next(
+        (kind for kind in _OF_TEXT if strings.null_count < len(strings) and _can_cast(strings, kind)), pa.string()
+    )
+
+
+def _can_cast(strings: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        strings.cast(kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _json_stream(file: pa.NativeFile, form: RowFormat) -> Any:
+    """Return a stream of JSON lines; a file that has them already is read as it is."""
+    buffered = io.BufferedReader(file, BLOCK_BYTES)
+    first = buffered.peek(BLOCK_BYTES)
+    if form.records is None and is_json_lines(first):
+        return buffered
+    lines = json_lines(io.TextIOWrapper(buffered, encoding=form.encoding), form.records)
+    return io.BufferedReader(_Joined(lines), BLOCK_BYTES)
+
+
+class _Joined(io.RawIOBase):
+    """Pieces of bytes as one stream."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = piece
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _with_types(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    arrays = [_cast(array, field.type) for array, field in zip(batch, target, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_map(kind):
+        return _to_map(array, kind)
+    if pa.types.is_time(kind):  # Arrow parses times only as part of a timestamp
+        return pc.binary_join_element_wise("1970-01-01", array, " ").cast(pa.timestamp("us")).cast(kind)
+    return array.cast(kind)
+
+
+def _to_map(entries: pa.ListArray, kind: pa.MapType) -> pa.MapArray:
+    """Convert lists of {key, value}, which the parser can read, to maps."""
+    keys, items = entries.flatten().flatten()
+    mask = entries.is_null() if entries.null_count else None
+    return pa.MapArray.from_arrays(
+        entries.offsets, _cast(keys, kind.key_type), _cast(items, kind.item_type), type=kind, mask=mask
+    )
+
+
+def _json_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type to parse JSON as; values that the parser would read as numbers are read as strings and cast."""
+    if pa.types.is_struct(kind):
+        return pa.struct(
+            [pa.field(f.name, _json_type(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))]
+        )
+    if pa.types.is_map(kind):
+        return pa.list_(pa.struct([("key", _json_type(kind.key_type)), ("value", _json_type(kind.item_type))]))
+    if pa.types.is_list(kind):
+        return pa.list_(_json_type(kind.value_type))
+    # The parser drops the offset of a timestamp; a cast refuses one that the type does not have.
+    is_text = pa.types.is_temporal(kind) or pa.types.is_fixed_size_binary(kind)
+    return pa.string() if is_text or isinstance(kind, pa.BaseExtensionType) else kind
