@@ -164,10 +164,10 @@ def test_every_command_that_reads_files_takes_decimal_commas(
     assert (other.code, "--decimal is for CSV files, and there is none" in other.err) == (1, True)
 
 
-def test_columns_that_are_text_for_their_decimal_commas_are_told(icefield: Icefield, tmp_path: Path) -> None:
+def test_columns_that_are_text_for_their_decimal_commas_are_reported(icefield: Icefield, tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("id;amt;name\n1;12,5;a,1\n2;3,0;b\n")
-    told = "c.csv: numbers with decimal commas are text in amt; --decimal , reads them"
-    assert told in icefield("ingest", "t.t", "c.csv", "--create", "--dry-run").err.splitlines()
+    line = "c.csv: numbers with decimal commas are text in amt; --decimal , reads them"
+    assert line in icefield("ingest", "t.t", "c.csv", "--create", "--dry-run").err.splitlines()
     given = icefield("ingest", "t.t", "c.csv", "--create", "--dry-run", "--decimal", ",").err
     assert "decimal commas" not in given
     assert "  amt  double" in given.splitlines()

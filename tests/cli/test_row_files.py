@@ -103,7 +103,7 @@ def test_a_time_with_or_without_an_offset_is_not_taken_for_the_other(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("texts", "expected"),
+    ("strings", "expected"),
     [
         (["2026-01-31"], "date"),
         (["2026-01-31", "2026-01-31T10:20:30"], "timestamp"),
@@ -114,9 +114,9 @@ def test_a_time_with_or_without_an_offset_is_not_taken_for_the_other(tmp_path: P
         (["2026", ""], "string"),
     ],
 )
-def test_the_types_of_texts_are_inferred_at_any_depth(tmp_path: Path, texts: list[str], expected: str) -> None:
+def test_the_types_of_texts_are_inferred_at_any_depth(tmp_path: Path, strings: list[str], expected: str) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text("".join(json.dumps({"x": each, "s": {"l": [each]}, "n": None}) + "\n" for each in texts))
+    path.write_text("".join(json.dumps({"x": each, "s": {"l": [each]}, "n": None}) + "\n" for each in strings))
     found = schema_from_arrow(row_file_schema(path, None))
     assert [str(found.find_field(name).type) for name in ("x", "s.l.element")] == [expected] * 2
 

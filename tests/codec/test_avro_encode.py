@@ -51,13 +51,13 @@ def stored(value: Value, rng: Random) -> bytes:
 
 
 def values(value: Value, count: int, nulls: bool, rng: Random) -> pa.Array:
-    """Draw a column with an offset, which stands in the middle of longer buffers."""
+    """Draw a column with an offset, which is in the middle of longer buffers."""
     kind, present = arrow_type(value), [not nulls or rng.random() < 0.6 for _ in range(count + 3)]
     if value.kind == "boolean":
         whole = pa.array([rng.random() < 0.5 if there else None for there in present])
     elif value.kind in ("bytes", "string") and not value.logical:
-        texts = ["", "a", "ä" * 40, "x" * 200]
-        whole = pa.array([rng.choice(texts).encode() if there else None for there in present], pa.binary()).cast(kind)
+        strings = ["", "a", "ä" * 40, "x" * 200]
+        whole = pa.array([rng.choice(strings).encode() if there else None for there in present], pa.binary()).cast(kind)
     else:
         data = pa.py_buffer(b"".join(stored(value, rng) for _ in present))
         valid = pa.array(present).buffers()[1] if nulls else None

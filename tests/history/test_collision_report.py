@@ -69,8 +69,8 @@ def test_a_collision_names_rows_snapshots_and_the_columns_of_each_side(
     assert found.rows == 2
     assert found.snapshots == (changed.snapshot_id,)
     whole = "id = {0}, amount = 1.0, note = 'x', marks = [1], address = {{'id': {0}, 'town': 'Ulm'}}"
-    texts = [whole.format(each) if identifier is None else f"{identifier} = {each}" for each in (3, 4)]
-    assert found.keys == tuple(texts)
+    expected = [whole.format(each) if identifier is None else f"{identifier} = {each}" for each in (3, 4)]
+    assert found.keys == tuple(expected)
     is_known = version == 3 or identifier is not None
     assert found.our_columns == (("amount", "address") if is_known else ())
     assert found.their_columns == (("amount", "note") if is_known else ())

@@ -272,6 +272,6 @@ def _check_same(what: str, landing: Landing, expected: Expected) -> None:
 
 
 def _named(snapshots: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, int]:
-    """Return the snapshots that the summaries of others name."""
+    """Return the snapshots that summaries name, by the snapshot with the summary."""
     summaries = ((i, snapshot.get("summary", {})) for i, snapshot in snapshots.items())
     return {i: int(summary[key]) for i, summary in summaries if key in summary}

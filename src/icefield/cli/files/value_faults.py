@@ -47,8 +47,8 @@ def _hint(field: NestedField, text: str, kind: str, form: RowFormat) -> str:
             return "Numbers are read without separators of thousands: remove them from the file"
     if (advice := _ADVICE.get(type(field.type))) is not None:
         return advice
-    told = f"; a cell that stands for null is told by --null {text}" if _may_be_null(text, kind) else ""
-    return f"Correct it in the file{told}"
+    more = f"; if the cell means null, give --null {text}" if _may_be_null(text, kind) else ""
+    return f"Correct it in the file{more}"
 
 
 def _may_be_null(text: str, kind: str) -> bool:

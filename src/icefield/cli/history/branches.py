@@ -38,10 +38,10 @@ _ON_COLLISION = "What becomes of rows that both sides changed: as in the branch 
 on_collision_option = click.option("--on-collision", type=click.Choice(["ours", "theirs"]), help=f"{_ON_COLLISION}.")
 
 
-def _parse_decision(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> str | dict[str, str] | None:
-    if len(texts) == 1 and "=" not in texts[0]:
-        return texts[0]
-    found = [text.rpartition("=") for text in texts]
+def _parse_decision(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str | dict[str, str] | None:
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    found = [text.rpartition("=") for text in given]
     if any(not path for path, *_ in found):
         raise InvalidInput(
             "--on-collision is one side, or FILE=SIDE for each file", hint="See --on-collision in --help"

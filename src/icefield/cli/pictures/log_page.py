@@ -8,7 +8,7 @@ from icefield.history.log import LogEntry, published_id
 
 _HEIGHT, _WIDTH, _RADIUS = 28, 18, 4
 _TITLES = ("", "snapshot", "committed", "operation", "rows added", "rows removed", "refs", "")
-# A row is one line high, as its piece of the graph is; what is cut is shown when the mouse rests on it.
+# A row is one line high, as its piece of the graph is; what is cut is shown under the mouse.
 _STYLE = f"""<style>
 .log td {{ height: {_HEIGHT}px; padding-top: 0; padding-bottom: 0; white-space: nowrap }}
 .log span {{ display: inline-block; max-width: 16em; overflow: hidden }}
