@@ -42,7 +42,8 @@ def batches_of_one_spec(manifests: Manifests, cache: ManifestCache | None = None
 
 def _distinct(spec_ids: Ints) -> Sequence[int]:
     """Return the ids in ascending order; mostly there is one, which takes no sorting."""
-    return spec_ids[:1].tolist() if (spec_ids == spec_ids[0]).all() else np.unique(spec_ids).tolist()
+    distinct: list[int] = (spec_ids[:1] if (spec_ids == spec_ids[0]).all() else np.unique(spec_ids)).tolist()
+    return distinct
 
 
 def cold_bytes(manifests: Manifests, cache: ManifestCache | None) -> int:
