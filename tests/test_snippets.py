@@ -100,7 +100,12 @@ pa.parquet.write_table(pa.table({"id": [8]}), "archive/day=2026-01-04/b.parquet"
 """,
     "orders.scan_appends(after": "after = orders.append(rows).snapshot_id\nuntil = orders.append(rows).snapshot_id",
     'orders.create_branch("staging")\n': "corrections = rows",
-    'orders.publish("staging", on_collision': "orders.create_branch('staging')\norders.at('staging').append(rows)",
+    'orders.publish("staging", on_collision': """
+from icefield.errors import ConcurrentChange
+orders.create_branch("staging")
+orders.at("staging").append(rows)
+error = ConcurrentChange("nothing collides")
+""",
     'orders.at("staging").rebase()': """
 orders.create_branch("staging")
 orders.at("staging").append(rows)
