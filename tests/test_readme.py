@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Container
 from pathlib import Path
 
@@ -107,7 +108,9 @@ class _Checker(doctest.OutputChecker):
 
 def check_python(text: str, names: dict[str, object], where: str) -> dict[str, object]:
     """Run a block with prompts, which must print what it shows; return the names that it leaves."""
-    test = doctest.DocTestParser().get_doctest(text, names, where, str(README), 0)
+    # doctest finds the lines of a traceback by the name, which has to differ from block to block.
+    name = f"{where}, {zlib.crc32(text.encode()):08x}"
+    test = doctest.DocTestParser().get_doctest(text, names, name, str(README), 0)
     report: list[str] = []
     doctest.DocTestRunner(checker=_Checker()).run(test, out=report.append, clear_globs=False)
     assert report == [], "".join(report)

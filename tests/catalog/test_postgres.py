@@ -170,10 +170,14 @@ def test_rows_are_locked_in_the_order_of_their_names_so_that_no_two_swaps_wait_i
 
 def test_the_victim_of_a_deadlock_with_another_client_runs_again(postgres_url: str, catalog: SqlCatalog) -> None:
     move = b"UPDATE iceberg_tables SET metadata_location = 'theirs' WHERE table_name = %s"
-    with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as threads:
+    with (
+        psycopg.connect(postgres_url) as other,
+        closing(open_postgres_catalog(f"{postgres_url}%20-cdeadlock_timeout%3D4s")) as own,
+        ThreadPoolExecutor(1) as threads,
+    ):
         other.execute("SET deadlock_timeout = '30s'")
         other.execute(move, ("u",))
-        swapped = threads.submit(catalog.swap, [PointerSwap(T, "0", "1"), PointerSwap(U, "u", "v")])
+        swapped = threads.submit(own.swap, [PointerSwap(T, "0", "1"), PointerSwap(U, "u", "v")])
         wait_until_blocked(postgres_url)
         other.execute(move, ("t",))
         other.commit()

@@ -65,11 +65,12 @@ def _fault_of_row(row: int, line: bytes, table: Schema, target: pa.Schema, form:
         return Fault(f"row {row:,} is not a JSON object ({error}): {text}", None)
     if not isinstance(values, dict):
         return Fault(f"row {row:,} is not a JSON object: {line.decode(errors='replace').strip()[:MOST_SHOWN]}", None)
+    columns = {field.name: field for field in target}
     for name, value in values.items():
-        if name not in target.names:
-            columns = ", ".join(target.names)
-            return Fault(f"row {row:,} has a column {name!r}, which is not in the table", f"The table has: {columns}")
-        if not _is_readable([json.dumps({name: value}).encode()], pa.schema([target.field(name)])):
+        if name not in columns:
+            known = ", ".join(columns)
+            return Fault(f"row {row:,} has a column {name!r}, which is not in the table", f"The table has: {known}")
+        if not _is_readable([json.dumps({name: value}).encode()], pa.schema([columns[name]])):
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             return value_fault(row, table.find_field(name), text, JSON, form)
     return None
