@@ -9,7 +9,7 @@ from tests.sim.model import Effect, Intent
 from tests.sim.reading import Rows
 from tests.sim.simulation import Simulation
 
-from icefield.errors import IcefieldError, NoSuchSnapshot
+from icefield.errors import IcefieldError, InvalidInput, NoSuchSnapshot
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, RefKind
 from icefield.table.table import Table
@@ -92,8 +92,10 @@ class Actor:
         refusals: tuple[type[IcefieldError], ...] = (),
         **more: object,
     ) -> None:
-        """Try to make a change; a branch may be dropped before that."""
-        dropped = (NoSuchSnapshot,) if ".at(" in what else ()
+        """Try to make a change; a branch may be dropped before that, and that of both tables become a tag."""
+        dropped: tuple[type[IcefieldError], ...] = (NoSuchSnapshot,) if ".at(" in what else ()
+        if f".at({LAKE_REF!r})" in what:
+            dropped += (InvalidInput,)
         intent = Intent(self.name, what, effects, refusals=(*refusals, *dropped), **more)  # type: ignore[arg-type]
         self.simulation.attempt(intent, change)
 
