@@ -111,6 +111,18 @@ def test_partitions_are_moments_of_the_session(lake: Lake, spark: SparkSession) 
     assert rows(table) == []
 
 
+@pytest.mark.spark
+def test_rows_are_forgotten_by_moments_of_the_session(lake: Lake, spark: SparkSession) -> None:
+    lake.use(spark)
+    table = lake.create_table("shop.f", "id int, ts timestamptz")
+    moments = [datetime(2026, 1, day, 16, tzinfo=UTC) for day in (1, 2)]
+    table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "ts": pa.array(moments, pa.timestamp("us", "UTC"))}))
+    call = "CALL system.forget('shop.f', 'ts >= \"2026-01-02\"', dry_run => true)"
+    for zone, count in (("UTC", 1), ("Asia/Tokyo", 2)):
+        with changed(spark, {ZONE: zone}):
+            assert lake.sql(call).first()["deleted_rows"] == count
+
+
 @pytest.fixture
 def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The time zone of this process."""
