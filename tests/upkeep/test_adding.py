@@ -22,6 +22,6 @@ def test_a_mark_that_is_swept_while_files_are_added_is_no_error() -> None:
             swept[0] = yard.lake_again().table("t.t").sweep().marks_done
         return real(place)
 
-    yard.store.read = read  # type: ignore[method-assign]
+    yard.store.read = read  # type: ignore[method-assign, assignment]
     table.add_files([location])
     assert (swept, ids(table)) == ([1], [2, 3])
