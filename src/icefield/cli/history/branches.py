@@ -73,7 +73,7 @@ def publish(settings: Settings, /, table: str, branch: str, to: str, checks: tup
     The checks of the table, its properties icefield.check.NAME, are run on the branch before. If rows were changed on
     both sides, nothing is changed; the collisions are listed.
     """
-    given = dict(_parse_check(each) for each in checks)
+    given = _parse_checks(checks)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(to) if to != MAIN else lake.table(table)
         _run(settings, handle, lambda: handle.publish(branch, checks=given, **options), dry_run=options["dry_run"])
@@ -190,8 +190,15 @@ def _report(error: ConcurrentChange | CheckFailed) -> dict[str, object]:
     return {"failures": [each.as_dict() for each in error.failures]}
 
 
-def _parse_check(text: str) -> tuple[str, str]:
-    name, sign, where = text.partition("=")
-    if not (name and sign and where):
-        raise InvalidInput(f"a check is NAME=FILTER, not {text!r}", hint="For example --check 'positive=amount < 0'")
-    return name, where
+def _parse_checks(given: tuple[str, ...]) -> dict[str, str]:
+    checks: dict[str, str] = {}
+    for text in given:
+        name, sign, where = text.partition("=")
+        if not (name and sign and where):
+            raise InvalidInput(
+                f"a check is NAME=FILTER, not {text!r}", hint="For example --check 'positive=amount < 0'"
+            )
+        if name in checks:
+            raise InvalidInput(f"two checks have the name {name!r}", hint="Give each a name of its own")
+        checks[name] = where
+    return checks
