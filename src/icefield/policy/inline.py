@@ -6,8 +6,7 @@ as many commits as make a level full, at the files of the newest level alone, an
 table. It gives way: if other writers change the files, or commit first again and again, it gives up.
 """
 
-import logging
-
+from icefield.commit.operations.retired_metadata import LOG
 from icefield.commit.operations.tables import TableVersion
 from icefield.compaction.options import CompactionLimit
 from icefield.dml.head import LiveHead, TableHead
@@ -18,7 +17,6 @@ from icefield.policy.debt import begin_compaction
 from icefield.properties.compaction import COMPACTION_MIN_INPUT_FILES
 from icefield.properties.upkeep import UPKEEP_INLINE, UPKEEP_INLINE_BYTES
 
-LOG = logging.getLogger("icefield.upkeep")  # the commit of the caller has landed, so nothing is raised
 RETRIES = 3  # of its commit, after conflicts
 IN_PROCESS: EngineName = "local"
 

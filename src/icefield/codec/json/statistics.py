@@ -47,7 +47,6 @@ class _PartitionStatistics(msgspec.Struct, rename="kebab"):
 _ENTRY = msgspec.json.Decoder(_Entry)
 _LOCATION = msgspec.json.Decoder(StatisticsLocation)
 _STATISTICS = msgspec.json.Decoder(_Statistics)
-_PARTITION_STATISTICS = msgspec.json.Decoder(_PartitionStatistics)
 
 
 def decode_entries(documents: list[msgspec.Raw]) -> tuple[StatisticsEntry, ...]:
@@ -88,9 +87,3 @@ def decode_statistics(entry: StatisticsEntry) -> StatisticsFile:
     return StatisticsFile(
         wire.snapshot_id, wire.statistics_path, wire.file_size_in_bytes, wire.file_footer_size_in_bytes, blobs
     )
-
-
-def decode_partition_statistics(entry: StatisticsEntry) -> PartitionStatisticsFile:
-    """Decode the entry of a partition statistics file."""
-    wire = _PARTITION_STATISTICS.decode(entry.document)
-    return PartitionStatisticsFile(wire.snapshot_id, wire.statistics_path, wire.file_size_in_bytes)
