@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from icefield.arguments import whole_number
-from icefield.cli.options import branch_option, table_argument
+from icefield.cli.options import branch_option, parse_version, table_argument
 from icefield.cli.output import Column, print_grid, print_json, print_text
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.deferred import deferred_imports
@@ -20,6 +19,9 @@ with deferred_imports(__name__):
     from icefield.cli.commands.snapshots import snapshot_value
     from icefield.cli.lakes import open_lake
     from icefield.table.table import Table
+
+if TYPE_CHECKING:
+    from icefield.plan.versions import AsOf
 
 REF_COLUMNS = (
     Column("name"),
@@ -122,18 +124,17 @@ def revert(settings: Settings, /, table: str, snapshot: int, branch: str, **opti
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("version", metavar="VERSION")
+@click.argument("version", metavar="VERSION", callback=parse_version)
 @branch_option()
 @click.pass_obj
-def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
+def rollback(settings: Settings, table: str, version: AsOf, branch: str) -> None:
     """Move a branch back to an earlier version: a snapshot id, a time, a branch or a tag.
 
     main can also go forward again, to a snapshot that it was at before.
     """
-    number = whole_number(version)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(branch)
-        _run(settings, handle, lambda: handle.rollback(version if number is None else number))
+        _run(settings, handle, lambda: handle.rollback(version))
 
 
 @click.command(cls=LakeCommand)

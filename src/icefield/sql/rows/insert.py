@@ -234,7 +234,7 @@ def _parse_replace(cursor: Cursor, insert: Insert, alias: Name | None) -> Insert
             _refuse_alias(alias)
             found = replace(insert, replaces=Replaces.MATCHING, where=_condition(cursor))
         case "using":
-            found = replace(insert, replaces=Replaces.EQUAL, equal=_equal_columns(cursor))
+            found = replace(insert, replaces=Replaces.EQUAL, equal=cursor.names("a column"))
         case _:
             on, query = parse_replace_on(cursor, alias, insert.columns)
             return replace(insert, replaces=Replaces.JOINED, on=on, query=query)
@@ -268,15 +268,6 @@ def _parse_alias(cursor: Cursor) -> Name | None:
         return None
     place = cursor.place
     return Name((cursor.identifier("an alias"),), place)
-
-
-def _equal_columns(cursor: Cursor) -> tuple[Name, ...]:
-    cursor.expect("(")
-    found = [cursor.name("a column")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        found.append(cursor.name("a column"))
-    return tuple(found)
 
 
 def _condition(cursor: Cursor) -> Place:

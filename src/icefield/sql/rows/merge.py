@@ -284,7 +284,7 @@ def _parse_update(cursor: Cursor, when: When) -> tuple[Assigned, ...] | None:
 def _parse_insert(cursor: Cursor) -> tuple[Assigned, ...] | None:
     if cursor.accept("*"):
         return None
-    columns = _parse_columns(cursor)
+    columns = cursor.names("a column to insert")
     cursor.expect("values")
     start = cursor.position
     inside = cursor.inside(cursor.parenthesized())
@@ -296,15 +296,6 @@ def _parse_insert(cursor: Cursor) -> tuple[Assigned, ...] | None:
         message = f"INSERT has {len(columns)} columns, but {len(values)} values"
         raise cursor.error(message, cursor.since(start))
     return tuple(Assigned(column, value) for column, value in zip(columns, values, strict=True))
-
-
-def _parse_columns(cursor: Cursor) -> list[Name]:
-    cursor.expect("(")
-    columns = [cursor.name("a column to insert")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        columns.append(cursor.name("a column to insert"))
-    return columns
 
 
 def _refuse_subquery(condition: Place | None) -> None:
