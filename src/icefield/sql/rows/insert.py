@@ -20,6 +20,7 @@ from icefield.engine.rows import load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark, Unsupported
 from icefield.expr.parse.ast import Predicate
 from icefield.sql.filters.local_times import with_local_times
+from icefield.sql.query.constants import session_zone
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query
 from icefield.sql.query.shape import BEGIN_QUERIES
@@ -34,7 +35,7 @@ from icefield.sql.rows.partition import (
 )
 from icefield.sql.rows.replace import NewRows, ReplaceOn, Replaces, is_dynamic, parse_replace_on
 from icefield.sql.rows.spark import refusing_functions
-from icefield.sql.rows.target import Target, at_one_moment, session_zone
+from icefield.sql.rows.target import Target, at_one_moment
 from icefield.sql.rows.values import (
     LiteralColumns,
     ValueRows,

@@ -19,12 +19,13 @@ from icefield.engine.rows import is_spark
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
 from icefield.sql.counts import counts_of_change
+from icefield.sql.query.constants import session_zone
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query, open_relation
 from icefield.sql.rows.expressions import Label, Wording, find_subquery
 from icefield.sql.rows.spark import starting_spark
 from icefield.sql.rows.subqueries import Subqueries
-from icefield.sql.rows.target import Target, label_of, parse_alias, parse_target, session_zone
+from icefield.sql.rows.target import Target, label_of, parse_alias, parse_target
 from icefield.sql.rows.update import Assigned, assigned_columns, parse_assignments
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
