@@ -35,6 +35,21 @@ def test_a_clock_that_never_ticks_gives_equal_milliseconds() -> None:
     assert ambient.now_ms() == ambient.now_ms()
 
 
+def test_what_is_called_in_the_background_is_called_again_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    ambient, calls = SystemAmbient(), list[int]()
+
+    def call() -> None:
+        calls.append(1)
+        raise KeyError("lost")
+
+    stop = ambient.every(0.001, call)
+    while len(calls) < 3:
+        ambient.sleep(0.001)
+    stop()
+    assert "a background call failed" in caplog.text
+    assert "KeyError: 'lost'" in caplog.text
+
+
 @pytest.mark.parametrize("ambient", AMBIENTS)
 def test_no_clock_can_be_slept_backwards(ambient: Ambient) -> None:
     before = ambient.monotonic()

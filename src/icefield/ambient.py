@@ -4,6 +4,7 @@ Nothing else in the package reads a clock or draws a random number (a lint rule 
 `SeededAmbient` can be replayed from its seed.
 """
 
+import logging
 import random
 import threading
 import time
@@ -61,7 +62,10 @@ class SystemAmbient:
 
         def run() -> None:
             while not stop.wait(seconds):
-                call()
+                try:
+                    call()
+                except Exception:  # the next call may succeed; what it does, such as renewing leases, must go on
+                    logging.getLogger("icefield").warning("a background call failed", exc_info=True)
 
         threading.Thread(target=run, name="icefield-background", daemon=True).start()
         return stop.set

@@ -74,6 +74,12 @@ def test_a_failed_check_is_reported_as_json(orders: Icefield) -> None:
     assert "breaks 1 of 1 check" in failed.err
 
 
+def test_two_checks_of_one_name_are_refused(orders: Icefield) -> None:
+    orders("branch", "shop.orders", "staging")
+    refused = orders("publish", "shop.orders", "staging", "--check", "a=id < 0", "--check", "a=id is null")
+    assert (refused.code, "two checks have the name 'a'" in refused.err) == (1, True)
+
+
 def test_the_log_says_who_and_why(orders: Icefield) -> None:
     write(orders, 10)
     snapshot = orders("snapshots", "shop.orders", "--json").json[-1]["snapshot-id"]

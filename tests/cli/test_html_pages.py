@@ -11,7 +11,9 @@ from tests import browser
 from tests.cli.conftest import Icefield
 
 import icefield as package
-from icefield.cli.pictures.report_page import SHARES
+from icefield.cli.pictures.layout import Layout, PartitionTotals
+from icefield.cli.pictures.report_page import SHARES, render_report
+from icefield.report.result import StorageReport
 
 HOSTILE = "<script>document.title='hit'</script><img src=x onerror=\"x\">'&\u202e"
 PAGES = {
@@ -104,6 +106,13 @@ def test_the_report_of_a_table_has_a_cell_for_each_partition_and_a_bar_for_each_
     sizes = re.findall(r"<title>[\d,]+ \w+ to [\d,]+ \w+: (\d+) files?</title>", page)
     assert sum(map(int, sizes)) == 7
     assert all(f">{share}</text>" in page for share in SHARES)
+
+
+@pytest.mark.parametrize(("more", "said"), [(0, "drawn"), (1, "1 more is not drawn"), (2, "2 more are not drawn")])
+def test_the_heat_map_says_how_many_partitions_it_leaves_out(more: int, said: str) -> None:
+    partitions = {(f"day={number}",): PartitionTotals(1, 1, 10) for number in range(1_500 + more)}
+    layout = Layout("t.t", (10,) * len(partitions), 100, partitions)
+    assert (said in render_report(StorageReport("t.t"), [layout], 0)) is bool(more)
 
 
 def test_the_funnel_has_the_counts_of_explain(hostile: Icefield) -> None:

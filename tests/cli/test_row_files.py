@@ -32,6 +32,16 @@ def value_of(path: Path, content: str, kind: str) -> Any:
     return conform_batch(batch, schema).column("x").to_pylist()[0]
 
 
+@pytest.mark.parametrize("form", [f'{{"x": {"[" * 100_000}', "[" * 100_000, f'{{"x": 1}}\n{{"x": {"[" * 100_000}'])
+@pytest.mark.parametrize("kind", ["int", "list<int>", None])
+def test_json_that_is_nested_too_deeply_cannot_be_read(tmp_path: Path, form: str, kind: str | None) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(form)
+    schema = None if kind is None else assign_fresh_ids(parse_schema(f"x {kind}"))
+    with pytest.raises(InvalidInput, match=r"cannot read .*a\.json"):
+        list(read_row_file(path, schema))
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [

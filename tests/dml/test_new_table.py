@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from icefield.errors import AlreadyExists, InvalidInput, NoSuchTable
+from icefield.errors import AlreadyExists, InvalidFilter, InvalidInput, NoSuchTable
 from icefield.lake import Lake
 from icefield.properties.table import DATA_PATH
 
@@ -112,3 +112,6 @@ def test_a_table_like_another_has_its_shape_and_none_of_its_history(lake: Lake, 
     assert (made.count(), source.count()) == (1, 1)
     with pytest.raises(NoSuchTable):
         lake.create_table_like("shop.w", "shop.nothing")
+    with pytest.raises(InvalidFilter, match="the check 'amounts' cannot be run"):
+        lake.create_table_like("shop.w", "shop.t", properties={"icefield.check.amounts": "amount >"})
+    assert not lake.has_table("shop.w")

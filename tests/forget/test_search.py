@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.forget.test_forget import ADA, forget, make
-from tests.upkeep.fixtures import make_yard
+from tests.upkeep.fixtures import AT_ONCE, make_yard
 
 from icefield.codec.avro.container import CODEC_KEY, SCHEMA_KEY, encode_container
+from icefield.codec.json.name_mapping import PROPERTY
 from icefield.codec.puffin.puffin import Blob, encode_puffin
 from icefield.forget.search import parse_terms
 
@@ -78,3 +79,21 @@ def test_numbers_and_uuids_are_compared_with_whole_values() -> None:
     (number, key) = parse_terms(["4711", "00000000-0000-0000-0000-00000000abcd"])
     assert number.text == "4711"
     assert bytes(14) + b"\xab\xcd" in key.forms
+
+
+def test_rows_of_files_without_field_ids_are_found() -> None:
+    """A name that writers without a table format give protects a file: nothing refers to it, and it stays."""
+    yard = make_yard()
+    table = yard.lake.create_table("t.t", "id long, name string", properties=AT_ONCE)
+    location = f"{table.location}/data/part-00000-1.parquet"
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2], "name": [ADA, "grace"]}), sink)
+    yard.store.put_new(location, sink.getvalue())
+    table.add_files([location])
+    assert table.forget("id = 1").outside == (location,)
+    table.set_properties({}, removals=[PROPERTY])
+    for where, traces in (("id = 1", [location]), ("id = 3", [])):
+        done = table.forget(where)
+        assert done.search is not None
+        assert [trace.location for trace in done.search.traces] == traces
+        assert done.is_finished is not bool(traces)

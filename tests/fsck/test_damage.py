@@ -187,6 +187,11 @@ def a_manifest_of_zeros(lake: Lake, table: Table) -> None:
 
 
 @case(Check.UNREADABLE_FILES)
+def statistics_without_a_file(lake: Lake, table: Table) -> None:
+    edit_metadata(lake, table, lambda d: d["statistics"][0].pop("statistics-path"))
+
+
+@case(Check.UNREADABLE_FILES)
 def a_manifest_list_of_zeros(lake: Lake, table: Table) -> None:
     replace_file(lake, head(table).manifest_list, bytes(100))
 

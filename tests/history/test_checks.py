@@ -200,3 +200,11 @@ def test_queries_of_a_published_lake_branch_see_all_its_tables(lake: Lake, table
 def test_a_query_with_a_missing_table_says_so(table: Table) -> None:
     with pytest.raises(NoSuchTable, match="shop.nowhere"):
         table.publish("staging", checks={"one": "SELECT * FROM shop.nowhere"})
+
+
+def test_a_metric_may_be_of_a_column_with_any_name() -> None:
+    table = icefield.connect("memory:").create_table("t.t", pa.schema({"a`b": pa.int64()}))
+    table.append(pa.table({"a`b": [1, 2, 3, 4]}))
+    table.create_branch("staging")
+    for check, breaks in (("min(`a``b`) = 1", False), ("nulls(`a``b`) > 0", True)):
+        assert (failure_of(table, check) is not None) is breaks

@@ -31,6 +31,23 @@ def table() -> Table:
     return table
 
 
+@pytest.mark.parametrize(("kept", "known"), [(9, True), (4, True), (3, False), (2, False), (1, False)])
+def test_properties_of_a_version_whose_metadata_left_the_log_are_not_known(kept: int, *, known: bool) -> None:
+    table = icefield.connect("memory:").create_table(
+        "t.t", "id long", properties={"owner": "a", "write.metadata.previous-versions-max": str(kept)}
+    )
+    first = table.append(pa.table({"id": [1]}))
+    assert first is not None
+    table.set_properties({"owner": "b"})
+    for number in (2, 3, 4):
+        table.append(pa.table({"id": [number]}))
+    diff = table.diff(first.snapshot_id)
+    assert diff.rows_added == 3
+    changed = {"added": [], "removed": [], "changed": ["owner = a -> owner = b"]}
+    assert diff.properties() == (changed if known else None)
+    assert diff.as_dict()["data-files"] == {"added": 3, "removed": 0}
+
+
 def test_a_diff_has_rows_files_columns_and_properties(table: Table) -> None:
     table.create_tag("before")
     table.update({"value": "'y'"}, where="id = 2")

@@ -1,6 +1,7 @@
 """Leases: who creates the next version wins, on every store and in every order."""
 
 import itertools
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,6 +235,27 @@ def test_a_kept_lease_is_renewed_in_the_background() -> None:
     kept.check()
     kept.close()
     assert versions(store) == []
+
+
+def test_a_kept_lease_may_end_in_the_thread_that_renews_it() -> None:
+    """As a finalizer does, which runs in any thread."""
+    ambient = SystemAmbient()
+    store = MemoryStore(ambient)
+    short = LeaseRecord(
+        lease=uuid.UUID(int=7).hex, version=1, table_uuid=uuid.UUID(int=1), kind=LeaseKind.READER, ttl_ms=30
+    )
+    real, ended = store.put_new, threading.Event()
+
+    def put_new(location: str, data: bytes) -> None:
+        real(location, data)
+        if ".000002." in location:
+            kept.close()
+            ended.set()
+
+    kept = KeptLease(take_lease(store, ambient, FOLDER, short))
+    store.put_new = put_new  # type: ignore[method-assign]
+    assert ended.wait(30)
+    kept.close()
 
 
 def test_files_are_owned_by_the_id_in_their_names() -> None:

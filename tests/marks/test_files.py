@@ -5,7 +5,20 @@ import pyarrow as pa
 from icefield.marks.files import FileKind, concat_files, fold, fold_one, table_files
 
 PREFIXES = ("file:///", "file:/", "file:////", "FILE:///", "/", "//", "s3://b/", "s3a://b/", "S3://b/", "s3:///")
-PATHS = ("t/a", "t//a", "/t/a", "./t", "t/./a", "t/.a", "t/a//", "t/a:///b", "t/a:////b", "t:/./a", "t/%2F/a")
+PATHS = (
+    "t/a",
+    "t//a",
+    "/t/a",
+    "./t",
+    "t/./a",
+    "t/././a",
+    "t/.a",
+    "t/a//",
+    "t/a:///b",
+    "t/a:////b",
+    "t:/./a",
+    "t/%2F/a",
+)
 
 
 def test_columns_are_folded_like_single_locations() -> None:
@@ -13,6 +26,11 @@ def test_columns_are_folded_like_single_locations() -> None:
     locations = [prefix + path for prefix, path in product(PREFIXES, PATHS)]
     assert [fold(pa.array([each]))[0].as_py() for each in locations] == [fold_one(each) for each in locations]
     assert fold(pa.array(locations)).to_pylist() == [fold_one(each) for each in locations]
+
+
+def test_spellings_of_one_file_are_one_location() -> None:
+    spellings = ("t/a", "t//a", "t/./a", "t/././a", "t/.//./a", "t//.//a")
+    assert {fold_one(f"file:///{each}") for each in spellings} == {"file:///t/a"}
 
 
 def test_a_file_that_several_manifests_list_is_one_file() -> None:

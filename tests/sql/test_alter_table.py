@@ -177,6 +177,15 @@ def test_replace_columns_keeps_the_values_of_columns_that_stay(lake: Lake, stock
     assert (stock.schema.find_field("sku").required, stock.schema.find_field("qty").doc) == (False, "n")
 
 
+@pytest.mark.parametrize("kind", ["timestamptz", "timestamp", "timestamp_ns", "timestamptz_ns", "date"])
+@pytest.mark.parametrize("text", ["'yesterday'", "'2026-1-2'", "''"])
+def test_a_default_that_is_no_time_is_refused(lake: Lake, kind: str, text: str) -> None:
+    table = lake.create_table("shop.times", f"id long, ts {kind}", format_version=3)
+    with pytest.raises(InvalidInput, match="default|is not a value of type"):
+        lake.sql(f"ALTER TABLE shop.times ALTER COLUMN ts SET DEFAULT {text}", engine="local")
+    assert table.schema.find_field("ts").write_default is None
+
+
 def test_defaults_are_set_and_dropped(lake: Lake, stock: Table) -> None:
     alter(lake, "SET TBLPROPERTIES ('format-version' = '3')")
     run(lake, "ALTER TABLE shop.stock ADD COLUMN price DECIMAL(9,2) NOT NULL DEFAULT ? FIRST", [5])

@@ -291,6 +291,31 @@ def test_upkeep_checks_and_reports_return_rows(lake: Lake, table: Table) -> None
     assert [row[1] for row in run(lake, "CALL system.fsck('shop.t')")] == ["missing-files"]
 
 
+def test_a_table_that_cannot_be_measured_is_reported_with_its_error(lake: Lake, table: Table) -> None:
+    lake.create_table("shop.u", "id int").append(pa.table({"id": pa.array([1], pa.int32())}))
+    lake.store.delete(table.snapshots()[0].manifest_list)
+    found = run(lake, "CALL system.report()")
+    assert [row[:4] for row in found if row[0] == "shop.t"] == [("shop.t", None, None, None)]
+    assert "no file at" in next(row[4] for row in found if row[0] == "shop.t")
+    assert {row[4] for row in found if row[0] == "shop.u"} == {None}
+
+
+def test_a_filter_of_forget_is_read_as_spark_reads_it(lake: Lake, table: Table) -> None:
+    for where in ("shop.t.id = 2", 't.v = "b"'):
+        call = f"CALL system.forget('shop.t', '{where}', dry_run => true)"
+        assert [row[1] for row in run(lake, call)] == [1]
+
+
+def test_ancestors_are_those_of_the_branch_that_is_named(lake: Lake, table: Table) -> None:
+    before = versions(table)
+    table.create_branch("audit")
+    staged = table.at("audit").append(rows(5))
+    assert staged is not None
+    for name, ids_ in (("shop.t", before), ("shop.t.branch_audit", [*before, staged.snapshot_id])):
+        found = run(lake, f"CALL system.ancestors_of('{name}')")
+        assert [row[0] for row in found] == ids_[::-1]
+
+
 def test_orphan_files_are_named(lake: Lake, table: Table) -> None:
     orphan = f"{table.location}/data/00000-0-11111111-2222-3333-4444-555555555555-00001.parquet"
     lake.store.put_new(orphan, b"x")

@@ -9,6 +9,7 @@ import icefield
 from icefield.codec.puffin.puffin import decode_blob, decode_footer
 from icefield.errors import InvalidInput, NoSuchTable
 from icefield.lake import Lake
+from tests.equality_deletes import delete_keys
 
 pytestmark = pytest.mark.spark
 
@@ -127,3 +128,12 @@ def test_spark_reads_the_sketches_of_statistics_files(lake: Lake, spark: Any) ->
         estimates.append(spark.sql(query, {"sketch": bytearray(sketch)}).first()[0])
         assert abs(estimates[-1] - int(blob.properties["ndv"])) <= 1
     assert (abs(estimates[0] - 20_000) < 1500, estimates[1]) == (True, 10)
+
+
+def test_a_changelog_has_rows_of_files_that_only_lost_rows(lake: Lake) -> None:
+    """All rows of the only file that the snapshot changed are deleted by their keys, so none is left after it."""
+    table = lake.table("shop.stock")
+    delete_keys(table, {"sku": ["a", "b", "c"]})
+    assert table.count() == 0
+    query = "SELECT sku, _change_type FROM shop.stock.changes WHERE _change_ordinal = 1"
+    assert rows(lake, query) == [("a", "DELETE"), ("b", "DELETE"), ("b", "DELETE"), ("c", "DELETE")]

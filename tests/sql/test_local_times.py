@@ -111,6 +111,38 @@ def test_partitions_are_moments_of_the_session(lake: Lake, spark: SparkSession) 
     assert rows(table) == []
 
 
+@pytest.mark.spark
+def test_rows_are_forgotten_by_moments_of_the_session(lake: Lake, spark: SparkSession) -> None:
+    lake.use(spark)
+    table = lake.create_table("shop.f", "id int, ts timestamptz")
+    moments = [datetime(2026, 1, day, 16, tzinfo=UTC) for day in (1, 2)]
+    table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "ts": pa.array(moments, pa.timestamp("us", "UTC"))}))
+    call = "CALL system.forget('shop.f', 'ts >= \"2026-01-02\"', dry_run => true)"
+    for zone, count in (("UTC", 1), ("Asia/Tokyo", 2)):
+        with changed(spark, {ZONE: zone}):
+            assert lake.sql(call).first()["deleted_rows"] == count
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["+05:30", "CST"])
+def test_constants_are_times_of_any_zone_that_a_session_has(lake: Lake, spark: SparkSession, zone: str) -> None:
+    lake.use(spark)
+    table = lake.create_table("shop.v", "id int, ts timestamptz", format_version=3)
+    zones = {"+05:30": timezone(timedelta(hours=5, minutes=30)), "CST": ZoneInfo("America/Chicago")}
+    for number in (1, 2):
+        table.append(pa.table({"id": pa.array([number], pa.int32())}))
+    first, second = table.snapshots()
+    at = datetime.fromtimestamp(first.timestamp_ms / 1000, zones[zone]).replace(tzinfo=None)
+    with changed(spark, {ZONE: zone}):
+        assert lake.sql(f"SELECT id FROM shop.v TIMESTAMP AS OF '{at}'").count() == 1
+        call = f"CALL system.expire_snapshots('shop.v', older_than => '{at + timedelta(hours=1)}', dry_run => true)"
+        assert lake.sql(call).first()["deleted_manifest_lists_count"] == 1
+        lake.sql("ALTER TABLE shop.v ALTER COLUMN ts SET DEFAULT TIMESTAMP '2026-01-02 00:00:00'")
+        wanted = datetime(2026, 1, 2, tzinfo=zones[zone])
+    assert table.schema.find_field("ts").write_default == int(wanted.timestamp() * 1_000_000)
+    assert second.snapshot_id == table.metadata.current_snapshot_id
+
+
 @pytest.fixture
 def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The time zone of this process."""

@@ -54,6 +54,12 @@ def test_every_form_has_the_same_rows(table: icefield.Table) -> None:
     assert structs.struct.unnest().shape == (3, 2)
 
 
+def test_a_read_is_true_whether_or_not_it_has_rows(table: icefield.Table) -> None:
+    for read in (table.scan("id > 9"), table.scan().limit(0), table.scan_appends(table.snapshots()[-1].snapshot_id)):
+        assert len(read) == 0
+        assert read
+
+
 def test_shortcuts_of_a_table_take_what_a_scan_takes(table: icefield.Table) -> None:
     first = table.snapshots()[0].snapshot_id
     assert table.to_pandas("id > 1", ["id"]).columns.tolist() == ["id"]

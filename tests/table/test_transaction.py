@@ -256,3 +256,26 @@ def test_a_transaction_without_a_block_ends_by_commit_or_rollback(lake: Lake) ->
     for ended in (kept, dropped):
         with pytest.raises(InvalidInput, match="over"):
             ended.commit()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(("end", "kept"), [("commit", [1, 2]), ("rollback", [1])])
+def test_a_transaction_that_is_over_before_its_block_ends_stays_as_it_ended(
+    lake: Lake, end: str, kept: list[int], *, fails: bool
+) -> None:
+    def run() -> None:
+        with lake.transaction() as tx:
+            tx.table("t.a").append(rows(2))
+            getattr(tx, end)()
+            lake.table("t.b").append(rows(2))
+            if fails:
+                raise KeyError(end)
+
+    if fails:
+        with pytest.raises(KeyError, match=end):
+            run()
+    else:
+        run()
+    assert ids(lake.table("t.a")) == kept
+    assert ids(lake.table("t.b")) == [1, 2]
+    assert lake.fsck(deep=True).is_healthy

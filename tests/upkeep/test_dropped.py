@@ -10,6 +10,7 @@ from icefield.errors import (
     AlreadyExists,
     CommitConflict,
     CommitStateUnknown,
+    CorruptFile,
     InvalidInput,
     NoSuchTable,
     NotFound,
@@ -49,6 +50,19 @@ def test_a_dropped_table_is_restored_by_name_or_uuid(yard: Yard, purge: bool) ->
         yard.lake.drop_table("t.t")
         yard.lake.undrop("t.t", to=f"t.other_{wanted}_{purge}")
         assert yard.lake.dropped() == []
+
+
+def test_a_record_that_is_damaged_is_named(yard: Yard) -> None:
+    yard.table(**WINDOW).append(rows(1))
+    yard.lake.drop_table("t.t", purge=True)
+    (record,) = records(yard)
+    for damaged in (b"", b"{}", b"\xff", b"[" * 100_000):
+        yard.store.delete(record)
+        yard.store.put_new(record, damaged)
+        for verb in (yard.lake.dropped, yard.lake.purge_dropped, lambda: yard.lake.undrop("t.t")):
+            with pytest.raises(CorruptFile, match="it is not the record of a drop") as refused:
+                verb()
+            assert refused.value.location == record
 
 
 def test_files_go_when_the_window_is_over(yard: Yard) -> None:

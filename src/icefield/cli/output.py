@@ -55,6 +55,17 @@ def print_text(text: str) -> None:
     sys.stdout.write(safe(text, keep_lines=True) + "\n")
 
 
+def print_names(what: str, names: Sequence[str], lake: str, *, as_json: bool) -> None:
+    """Write the names of what a lake has, one on each line, such as its tables."""
+    if as_json:
+        print_json({"lake": lake, what: names})
+        return
+    for name in names:
+        print_text(name)
+    if not names:
+        talk(f"There are no {what}.")
+
+
 def print_grid(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
     """Write a table to stdout: a header, then one line per row, with two spaces between columns.
 

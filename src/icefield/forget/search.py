@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
@@ -27,6 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefield.codec.avro.container import parse_header, raw_blocks
+from icefield.codec.json.name_mapping import PROPERTY, NameMapping, encode_name_mapping, find_name_mapping, map_schema
 from icefield.codec.puffin.puffin import decode_blob, decode_footer
 from icefield.engine.file_works import FindMatches
 from icefield.engine.local import LocalEngine
@@ -35,6 +37,7 @@ from icefield.expr.bind.bound import Bound, columns_of
 from icefield.forget.result import SearchResult, Trace
 from icefield.leases.folder import AUDIT
 from icefield.model.metadata import TableMetadata
+from icefield.parquet.mapped_ids import with_mapped_ids
 from icefield.parquet.read.task import FileTask
 from icefield.storage.store import Store
 
@@ -139,7 +142,9 @@ class Search:
             self._unreadable.append(location)
 
     def _in_raw(self, location: str) -> Iterator[Trace]:
-        overlap = max((len(form) for term in self.terms for form in term.forms), default=1) - 1
+        if not self.terms:
+            return
+        overlap = max(len(form) for term in self.terms for form in term.forms) - 1
         found: set[int] = set()
         with self.store.open_input(location) as stream:
             tail = b""
@@ -173,13 +178,22 @@ class Search:
                         if is_certain or (is_record and _holds(column, replace(term, forms=term.beginnings))):
                             found.add((term.number, name))
                             yield Trace(term.number, location, f"column {name}", is_certain=is_certain)
-            ids = _field_ids(file.schema_arrow)
+            ids = _field_ids(with_mapped_ids(file.schema_arrow, self._mapping))
             rows = file.metadata.num_rows
         if is_data and columns_of(self.where) <= ids:
             task = FileTask(location, rows, 0, 0)
-            engine = LocalEngine(self.store, self.metadata)
-            if any(engine.run(FindMatches(self.metadata.schema, self.where), [[task]])):
+            if any(self._engine.run(FindMatches(self.metadata.schema, self.where), [[task]])):
                 yield Trace(0, location, "a row")
+
+    @cached_property
+    def _mapping(self) -> NameMapping:
+        """The columns of files without field ids, also if nothing refers to them any more."""
+        return find_name_mapping(self.metadata.properties) or map_schema(self.metadata.schema)
+
+    @cached_property
+    def _engine(self) -> LocalEngine:
+        properties = {**self.metadata.properties, PROPERTY: encode_name_mapping(self._mapping)}
+        return LocalEngine(self.store, replace(self.metadata, properties=properties))
 
 
 def _kind(location: str) -> str:

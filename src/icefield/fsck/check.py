@@ -13,13 +13,13 @@ Raises StorageError and CatalogError; faults of the table are findings.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.backend import Backend
 from icefield.cache.reading import ReadContext
+from icefield.codec.json.statistics import decode_location
 from icefield.codec.manifest.schema import DATA
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
@@ -59,11 +59,6 @@ class FsckOptions:
             raise InvalidInput("dry_run and drop_files are for repairs", hint="Set repair=True (--repair)")
 
 
-class _StatisticsPath(msgspec.Struct, rename="kebab"):
-    statistics_path: str
-    file_size_in_bytes: int | None = None
-
-
 def fsck_table(head: TableHead, options: FsckOptions) -> TableFsck:
     """Check one table, and repair it if that is asked for."""
     backend, name = head.backend, head.name
@@ -82,7 +77,8 @@ def fsck_table(head: TableHead, options: FsckOptions) -> TableFsck:
         return found
     # On the version that was checked.
     head = LiveHead(backend, name, version)
-    repairs = repair(head, found.findings, _statistics(version.metadata), options.drop_files, dry_run=options.dry_run)
+    named = _statistics(version.metadata, Findings())
+    repairs = repair(head, found.findings, named, options.drop_files, dry_run=options.dry_run)
     return replace(found, repairs=tuple(repairs), is_dry_run=options.dry_run)
 
 
@@ -166,13 +162,10 @@ def _check_metadata_files(
         ),
         findings,
     )
-    statistics = [
-        msgspec.json.decode(entry.document, type=_StatisticsPath)
-        for entry in (*metadata.statistics, *metadata.partition_statistics)
-    ]
+    statistics = _statistics(metadata, findings)
     expected = {
-        "location": pa.array([each.statistics_path for each in statistics], pa.string()),
-        "size_bytes": pa.array([each.file_size_in_bytes for each in statistics], pa.int64()),
+        "location": pa.array([each.location for each in statistics], pa.string()),
+        "size_bytes": pa.array([each.size_bytes for each in statistics], pa.int64()),
         "what": pa.repeat("statistics file", len(statistics)),
     }
     sizes.check(ExpectedFiles(pa.table(expected)), findings)
@@ -199,12 +192,21 @@ def _expected(files: TreeEntries) -> ExpectedFiles:
     return ExpectedFiles(pa.table({"location": files.file_path, "size_bytes": files.file_size_in_bytes, "what": what}))
 
 
-def _statistics(metadata: TableMetadata) -> list[StatisticsRef]:
+def _statistics(metadata: TableMetadata, findings: Findings) -> list[StatisticsRef]:
     found = []
     for entries, of_partitions in ((metadata.statistics, False), (metadata.partition_statistics, True)):
         for entry in entries:
-            path = msgspec.json.decode(entry.document, type=_StatisticsPath).statistics_path
-            found.append(StatisticsRef(entry.snapshot_id, path, of_partitions))
+            try:
+                file = decode_location(entry)
+            except ValueError as error:
+                findings.add(
+                    Check.UNREADABLE_FILES,
+                    f"the statistics of snapshot {entry.snapshot_id} do not say where their file is: {error}",
+                    snapshot_id=entry.snapshot_id,
+                )
+                continue
+            size = file.file_size_in_bytes
+            found.append(StatisticsRef(entry.snapshot_id, file.statistics_path, size, of_partitions))
     return found
 
 

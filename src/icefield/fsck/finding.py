@@ -44,7 +44,7 @@ QUESTIONS = {
     Check.SCHEMAS: "snapshots and manifests name schemas and partition specs of the table",
     Check.MISSING_FILES: "every file that a snapshot leads to exists",
     Check.SIZES: "files have the size that metadata says",
-    Check.UNREADABLE_FILES: "manifest lists and manifests can be decoded",
+    Check.UNREADABLE_FILES: "manifest lists, manifests and entries of statistics can be decoded",
     Check.COUNTS: "manifest lists say how many files and rows their manifests have",
     Check.DUPLICATES: "no snapshot has a file twice",
     Check.DELETES: "a data file has one deletion vector at most, of its own partition and not older than the file",

@@ -35,10 +35,11 @@ from icefield.model.updates import (
 
 @dataclass(frozen=True)
 class StatisticsRef:
-    """A statistics file that metadata names."""
+    """A statistics file that metadata names. size_bytes: None if metadata has none."""
 
     snapshot_id: int
     location: str
+    size_bytes: int | None
     is_of_partitions: bool
 
 

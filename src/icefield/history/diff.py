@@ -4,6 +4,7 @@ Only files that one of the versions does not have, or has with other deletes, ar
 another file are in neither side: they are found by row maps, row ids and values, as for a publish.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -102,18 +103,16 @@ class VersionDiff:
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values; ids as strings."""
-        files = self.files()
-        counted = {(row["change"], row["content"] == 0): 0 for row in files.select(["change", "content"]).to_pylist()}
-        for row in files.select(["change", "content"]).to_pylist():
-            counted[row["change"], row["content"] == 0] += 1
+        files = self.files().select(["change", "content"])
+        counted = Counter((row["change"], row["content"] == 0) for row in files.to_pylist())
         specs = self.partition_spec()
         return {
             "before": None if self.before is None else str(self.before.snapshot_id),
             "after": None if self.after is None else str(self.after.snapshot_id),
             "rows": {ADDED: self.rows_added, REMOVED: self.rows_removed},
-            "data-files": {change: counted.get((change, True), 0) for change in (ADDED, REMOVED)},
+            "data-files": {change: counted[change, True] for change in (ADDED, REMOVED)},
             "partitions": self.partitions(),
-            "delete-files": {change: counted.get((change, False), 0) for change in (ADDED, REMOVED)},
+            "delete-files": {change: counted[change, False] for change in (ADDED, REMOVED)},
             "columns": self.columns(),
             "properties": self.properties(),
             "partition-spec": None if specs is None else {"before": specs[0], "after": specs[1]},
@@ -158,15 +157,18 @@ class VersionDiff:
         return found[0], found[1]
 
     def _metadata_of(self, snapshot: Snapshot) -> TableMetadata | None:
-        for entry in self.metadata.metadata_log:
-            if entry.timestamp_ms >= snapshot.timestamp_ms:
-                try:
-                    metadata = load_table_metadata(self.context, entry.metadata_file)
-                except MissingFile:
-                    return None
-                if metadata.snapshots.find(snapshot.snapshot_id) is not None:
-                    return metadata
-        return self.metadata
+        """Return the first version with a snapshot; None if that, or one before it that may be it, is gone."""
+        log = [entry for entry in self.metadata.metadata_log if entry.timestamp_ms >= snapshot.timestamp_ms]
+        for number, location in enumerate((*(entry.metadata_file for entry in log), None)):
+            try:
+                metadata = self.metadata if location is None else load_table_metadata(self.context, location)
+            except MissingFile:
+                return None
+            if metadata.snapshots.find(snapshot.snapshot_id) is not None:
+                # The log is bounded, so that it may begin after the version that made the snapshot.
+                earlier = () if number else metadata.metadata_log[-1:]
+                return None if any(entry.timestamp_ms >= snapshot.timestamp_ms for entry in earlier) else metadata
+        return None
 
 
 def _count(rows: Sequence[Lost]) -> int:

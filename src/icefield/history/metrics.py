@@ -19,6 +19,7 @@ from icefield.expr.bind.bind import bind
 from icefield.expr.parse.ast import Predicate
 from icefield.expr.parse.builder import col
 from icefield.expr.query.lexer import Lexeme, lex
+from icefield.expr.query.tokens import quoted
 from icefield.expr.render.arrow import arrow_filter
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
@@ -118,7 +119,7 @@ def parse_metrics(text: str) -> MetricCondition | None:
         return None
     pieces, done = [], 0
     for start, end, metric in found:
-        pieces += [text[done:start], f"`{metric.text}`"]
+        pieces += [text[done:start], quoted(metric.text)]
         done = end
     return MetricCondition("".join([*pieces, text[done:]]), [metric for _, _, metric in found])
 

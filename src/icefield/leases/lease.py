@@ -141,7 +141,7 @@ class KeptLease:
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what ends it may be a finalizer, in the thread that renews it
         self._is_closed = False
         self._failure: LeaseLost | None = None
         interval = lease.record.ttl_ms / 1000 / RENEWALS_PER_TTL / 2

@@ -13,7 +13,6 @@ A step is due from 1 on. Only metadata and marks are read; no directory of data 
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from icefield.commit.action import CommitTarget, WriteContext
@@ -27,11 +26,11 @@ from icefield.compaction.rewrite_deletes import DeleteRewrite
 from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
-from icefield.errors import IcefieldError, MissingFile
+from icefield.errors import IcefieldError
 from icefield.expr.bind.bound import TRUE
 from icefield.leases.folder import gc_folders, seen_time_ms
 from icefield.marks.grace import grace_of
-from icefield.marks.mark import list_marks, read_mark
+from icefield.marks.mark import list_marks, read_unless_done
 from icefield.model.snapshot import MAIN
 from icefield.plan.plan import plan_scan
 from icefield.plan.versions import resolve_version
@@ -162,10 +161,8 @@ class _Measuring:
         marks = list_marks(store, gc_folders(self._metadata, store))
         grace = {mark.reason: grace_of(self._metadata.properties, mark.reason) for mark in marks}
         due = [mark for mark in marks if self._store_time_ms() - mark.made_ms >= grace[mark.reason]]
-        files = []
-        for mark in due:
-            with suppress(MissingFile):  # swept since it was listed
-                files.append(read_mark(store, mark, self._metadata.table_uuid))
+        read = (read_unless_done(store, mark, self._metadata.table_uuid) for mark in due)
+        files = [each for each in read if each is not None]
         size = sum(each.total_bytes for each in files)
         measured = {"marks-due": len(files), "files-due": sum(each.num_rows for each in files), "bytes-due": size}
         return max(1.0, size / max(1, self._live_bytes())) if files else 0.0, measured

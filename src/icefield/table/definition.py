@@ -47,7 +47,7 @@ def check_properties(properties: Mapping[str, str], schema: Schema, *, stackleve
 def define_like(metadata: TableMetadata, properties: Mapping[str, str] | None = None) -> TableDefinition:
     """Return the definition of an empty table like another one; it has a location, and a history, of its own."""
     kept = {key: value for key, value in metadata.properties.items() if not _is_of_one_table(key)}
-    check_new_properties(properties or {}, stacklevel=5)
+    check_properties(properties or {}, metadata.schema, stacklevel=6)
     spec, order = metadata.spec, metadata.sort_order
     return TableDefinition(
         replace(metadata.schema, schema_id=0),

@@ -91,7 +91,8 @@ class Transaction(StaysInProcess):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end(self._commit if error is None else self._abandon)
+        if not self._is_over:  # the block may have ended it
+            self._end(self._commit if error is None else self._abandon)
 
     def commit(self) -> None:
         """Commit all changes and end the transaction, as the end of a `with` block does."""

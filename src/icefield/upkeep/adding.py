@@ -7,8 +7,8 @@ import pyarrow as pa
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
 from icefield.leases.folder import gc_folders
-from icefield.marks.files import fold
-from icefield.marks.mark import list_marks, read_mark
+from icefield.marks.files import NO_TABLE_FILES, fold
+from icefield.marks.mark import list_marks, read_unless_done
 
 
 def check_not_marked(head: TableHead, locations: Iterable[str]) -> None:
@@ -20,8 +20,8 @@ def check_not_marked(head: TableHead, locations: Iterable[str]) -> None:
     metadata, store = head.load().metadata, head.backend.store
     wanted = fold(pa.array(list(locations), pa.string()))
     for mark in list_marks(store, gc_folders(metadata, store)):
-        files = read_mark(store, mark, metadata.table_uuid)
-        marked = files.filter(files.is_in(wanted))
+        files = read_unless_done(store, mark, metadata.table_uuid)
+        marked = NO_TABLE_FILES if files is None else files.filter(files.is_in(wanted))
         if marked.num_rows:
             raise InvalidInput(
                 f"cannot add {marked.location[0].as_py()}: it is marked for deletion",

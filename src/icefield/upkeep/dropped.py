@@ -13,7 +13,7 @@ A restore and a purge exclude each other: each creates its claim and then looks 
 the two sees the other and gives up. A restore whose outcome is unknown keeps its claim, which a purge honours for a
 day; a purge looks once more, after its claim, whether the catalog has the table. If a restored table is dropped again,
 only the newest record counts: the one with the highest number, because two drops may have the same time in the store.
-Raises NotFound, InvalidInput, CatalogError.
+Raises NotFound, InvalidInput, CatalogError, and CorruptFile for a record that cannot be read.
 """
 
 import logging
@@ -31,8 +31,10 @@ from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
+from icefield.commit.validate.references import remove_quietly
 from icefield.errors import (
     AlreadyExists,
+    CorruptFile,
     IcefieldError,
     InvalidInput,
     LocationRefused,
@@ -157,7 +159,7 @@ class DroppedTables:
             self.backend.catalog.swap([PointerSwap(name, version.location, None)])
         except IcefieldError as error:
             if error.cleanable:
-                self.backend.store.delete(place)
+                remove_quietly(self.backend.store, [place])
             raise
 
     def tables(self) -> list[DroppedTable]:
@@ -313,6 +315,10 @@ class DroppedTables:
                 record = msgspec.json.decode(self.backend.store.read(file.location), type=_Record)
             except MissingFile:
                 continue  # finished since it was listed
+            except (ValueError, RecursionError) as error:
+                raise CorruptFile(
+                    file.location, f"it is not the record of a drop: {error}", hint="Move it out of its directory"
+                ) from error
             dropped = DroppedTable(
                 record.table,
                 record.table_uuid,

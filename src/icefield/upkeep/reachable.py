@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefield.cache.reading import ReadContext
+from icefield.codec.json.statistics import decode_location
 from icefield.codec.manifest.columns import ManifestColumns
 from icefield.codec.manifest.list import count_manifests
 from icefield.codec.manifest.rows import NO_MANIFESTS, Manifests
@@ -34,11 +34,6 @@ from icefield.storage.read_ahead import Wanted
 _WANTED = ManifestColumns(
     ("status", "snapshot_id", "sequence_number", "content", "file_path", "file_size_in_bytes"), partition=False
 )
-
-
-class _Statistics(msgspec.Struct, rename="kebab"):
-    statistics_path: str
-    file_size_in_bytes: int | None = None
 
 
 def find_reachable(context: ReadContext, metadata: TableMetadata, location: str) -> TableFiles:
@@ -197,7 +192,10 @@ def _statistics(metadata: TableMetadata, snapshot_ids: set[int] | None) -> Table
         for entry in (*metadata.statistics, *metadata.partition_statistics)
         if snapshot_ids is None or entry.snapshot_id in snapshot_ids
     ]
-    files = [msgspec.json.decode(entry.document, type=_Statistics) for entry in entries]
+    try:
+        files = [decode_location(entry) for entry in entries]
+    except ValueError as error:
+        raise CorruptFile(metadata.location, f"an entry of its statistics is malformed: {error}") from error
     return table_files(
         [file.statistics_path for file in files],
         FileKind.STATISTICS,

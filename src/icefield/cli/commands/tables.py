@@ -19,7 +19,7 @@ from icefield.properties.format_versions import FORMAT_VERSION, FORMAT_VERSIONS
 
 with deferred_imports(__name__):
     from icefield.cli.lakes import lake_is_there, make_lake, open_lake
-    from icefield.cli.output import counted, kebab, print_json, print_text, talk
+    from icefield.cli.output import counted, kebab, print_json, print_names, print_text, talk
     from icefield.cli.questions import ask_first, confirm
     from icefield.lake import Lake
     from icefield.model.apply import apply
@@ -35,14 +35,7 @@ with deferred_imports(__name__):
 def tables(settings: Settings, namespace: str | None) -> None:
     """List the tables in the lake, or in one namespace."""
     with open_lake(settings) as lake:
-        names = lake.tables(namespace)
-        if settings.as_json:
-            print_json({"lake": lake.warehouse, "tables": names})
-            return
-        for name in names:
-            print_text(name)
-        if not names:
-            talk("There are no tables.")
+        print_names("tables", lake.tables(namespace), lake.warehouse, as_json=settings.as_json)
 
 
 @click.command(cls=LakeCommand)

@@ -10,7 +10,7 @@ from icefield.deferred import deferred_imports
 
 with deferred_imports(__name__):
     from icefield.cli.lakes import make_lake, open_lake
-    from icefield.cli.output import moment, print_json, print_section, print_text, talk
+    from icefield.cli.output import moment, print_json, print_names, print_section, print_text, talk
     from icefield.view import View
 
 NAME = click.argument("name", metavar="VIEW")
@@ -22,14 +22,7 @@ NAME = click.argument("name", metavar="VIEW")
 def views(settings: Settings, namespace: str | None) -> None:
     """List the views in the lake, or in one namespace."""
     with open_lake(settings) as lake:
-        names = lake.views(namespace)
-        if settings.as_json:
-            print_json({"lake": lake.warehouse, "views": names})
-            return
-    for name in names:
-        print_text(name)
-    if not names:
-        talk("There are no views.")
+        print_names("views", lake.views(namespace), lake.warehouse, as_json=settings.as_json)
 
 
 @click.command(cls=LakeCommand)

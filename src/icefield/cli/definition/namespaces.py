@@ -4,7 +4,7 @@ import rich_click as click
 
 from icefield.cli.definition.properties import changed_properties, changes_of_properties, show_properties
 from icefield.cli.lakes import make_lake, open_lake
-from icefield.cli.output import print_json, print_text, talk
+from icefield.cli.output import print_json, print_names, print_text
 from icefield.cli.pairs import parse_pairs
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import LakeCommand, Settings
@@ -19,14 +19,7 @@ _name = click.argument("name", metavar="NAMESPACE")
 def namespaces(settings: Settings, parent: str | None) -> None:
     """List the namespaces of the lake, or those one level below another."""
     with open_lake(settings) as lake:
-        found = lake.namespaces(parent)
-        if settings.as_json:
-            print_json({"lake": lake.warehouse, "namespaces": found})
-            return
-    for name in found:
-        print_text(name)
-    if not found:
-        talk("There are no namespaces.")
+        print_names("namespaces", lake.namespaces(parent), lake.warehouse, as_json=settings.as_json)
 
 
 @click.command(cls=LakeCommand)

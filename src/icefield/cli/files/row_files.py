@@ -108,7 +108,7 @@ def _faults_of(path: Path, table: Schema | None, form: RowFormat) -> Iterator[No
         raise
     except FileNotFoundError as error:
         raise InvalidInput(f"no such file: {path}") from error
-    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError, RecursionError) as error:
         found = _find_fault(str(error), path, table, form) if isinstance(error, pa.ArrowException) else None
         reason, hint = found or Fault(str(error).strip(), None)
         raise InvalidInput(f"cannot read {path}: {reason}", hint=hint) from error
@@ -119,5 +119,5 @@ def _find_fault(message: str, path: Path, table: Schema | None, form: RowFormat)
     find = _FINDERS.get(kind_of(path, form))
     try:
         return find(message, partial(_open, path), table, _found_out(path, form)) if find else None
-    except (pa.ArrowException, OSError, ValueError):
+    except (pa.ArrowException, OSError, ValueError, RecursionError):
         return None

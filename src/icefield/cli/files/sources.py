@@ -7,6 +7,7 @@ import glob
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,7 +75,7 @@ def open_sources(named: Sequence[str], form: RowFormat) -> Iterator[list[Path]]:
         raise InvalidInput("standard input is named twice")
     with tempfile.TemporaryDirectory(prefix="icefield-") as folder:
         found = [path for name in named for path in _expand(name, Path(folder), form)]
-        twice = {str(path) for path in found if found.count(path) > 1}
+        twice = [str(path) for path, count in Counter(found).items() if count > 1]
         if twice:
             raise InvalidInput(f"{min(twice)} is named twice", hint="Name each file once")
         _check_options(found, form)

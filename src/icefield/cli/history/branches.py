@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from icefield.arguments import whole_number
-from icefield.cli.options import branch_option, table_argument
+from icefield.cli.options import branch_option, parse_version, table_argument
 from icefield.cli.output import Column, print_grid, print_json, print_text
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.deferred import deferred_imports
@@ -20,6 +19,9 @@ with deferred_imports(__name__):
     from icefield.cli.commands.snapshots import snapshot_value
     from icefield.cli.lakes import open_lake
     from icefield.table.table import Table
+
+if TYPE_CHECKING:
+    from icefield.plan.versions import AsOf
 
 REF_COLUMNS = (
     Column("name"),
@@ -73,7 +75,7 @@ def publish(settings: Settings, /, table: str, branch: str, to: str, checks: tup
     The checks of the table, its properties icefield.check.NAME, are run on the branch before. If rows were changed on
     both sides, nothing is changed; the collisions are listed.
     """
-    given = dict(_parse_check(each) for each in checks)
+    given = _parse_checks(checks)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(to) if to != MAIN else lake.table(table)
         _run(settings, handle, lambda: handle.publish(branch, checks=given, **options), dry_run=options["dry_run"])
@@ -122,18 +124,17 @@ def revert(settings: Settings, /, table: str, snapshot: int, branch: str, **opti
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("version", metavar="VERSION")
+@click.argument("version", metavar="VERSION", callback=parse_version)
 @branch_option()
 @click.pass_obj
-def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
+def rollback(settings: Settings, table: str, version: AsOf, branch: str) -> None:
     """Move a branch back to an earlier version: a snapshot id, a time, a branch or a tag.
 
     main can also go forward again, to a snapshot that it was at before.
     """
-    number = whole_number(version)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(branch)
-        _run(settings, handle, lambda: handle.rollback(version if number is None else number))
+        _run(settings, handle, lambda: handle.rollback(version))
 
 
 @click.command(cls=LakeCommand)
@@ -190,8 +191,15 @@ def _report(error: ConcurrentChange | CheckFailed) -> dict[str, object]:
     return {"failures": [each.as_dict() for each in error.failures]}
 
 
-def _parse_check(text: str) -> tuple[str, str]:
-    name, sign, where = text.partition("=")
-    if not (name and sign and where):
-        raise InvalidInput(f"a check is NAME=FILTER, not {text!r}", hint="For example --check 'positive=amount < 0'")
-    return name, where
+def _parse_checks(given: tuple[str, ...]) -> dict[str, str]:
+    checks: dict[str, str] = {}
+    for text in given:
+        name, sign, where = text.partition("=")
+        if not (name and sign and where):
+            raise InvalidInput(
+                f"a check is NAME=FILTER, not {text!r}", hint="For example --check 'positive=amount < 0'"
+            )
+        if name in checks:
+            raise InvalidInput(f"two checks have the name {name!r}", hint="Give each a name of its own")
+        checks[name] = where
+    return checks

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from icefield.arguments import whole_number
-from icefield.cli.options import html_option, table_argument
+from icefield.cli.options import html_option, parse_version, table_argument, version_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.deferred import deferred_imports
@@ -33,21 +32,21 @@ LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operati
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="[AFTER]", required=False)
+@click.argument("before", metavar="BEFORE", callback=parse_version)
+@version_argument("after")
 @click.option(
     "--rows", metavar="N", type=click.IntRange(0), default=5, show_default=True, help="How many rows to show."
 )
 @html_option("the difference")
 @click.pass_obj
-def diff(settings: Settings, table: str, before: str, after: str | None, rows: int, html: Path | None) -> None:
+def diff(settings: Settings, table: str, before: AsOf, after: AsOf | None, rows: int, html: Path | None) -> None:
     """Compare two versions of a table: rows, files, partitions, columns, properties, partition spec.
 
     A version is a snapshot id, a time, a branch or a tag; AFTER is by default the head of main. Rows that were only
     moved to another file, as by compaction, are not shown.
     """
     with open_lake(settings) as lake:
-        found = lake.table(table).diff(_version(before), None if after is None else _version(after))
+        found = lake.table(table).diff(before, after)
         shown = {"added": _some(found.added(), rows), "removed": _some(found.removed(), rows)}
         if html is not None:
             plain = {change: _plain(shown[change]) for change in ("removed", "added")}
@@ -77,11 +76,6 @@ def log(settings: Settings, table: str, *, ref: str | None, graph: bool, html: P
             print_text(line)
     elif html is None:
         print_grid(LOG_COLUMNS, [_log_row(entry) for entry in entries])
-
-
-def _version(text: str) -> AsOf:
-    number = whole_number(text)
-    return text if number is None else number
 
 
 def _some(batches: pa.RecordBatchReader, count: int) -> pa.Table:

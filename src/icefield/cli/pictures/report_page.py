@@ -102,7 +102,8 @@ def _heat_map(layout: Layout) -> list[str]:
     drawn = svg(width, len(rows) * _CELL + 4, shapes, f"{len(partitions)} partitions by size")
     said = f"{counted(len(partitions), 'partition')}; the largest has {size_text(most)}."
     hidden = len(partitions) - len(shown)
-    return [paragraph(said + (f" {counted(hidden, 'more')} are not drawn." if hidden else "")), drawn]
+    left_out = f" {hidden:,} more {'is' if hidden == 1 else 'are'} not drawn." if hidden else ""
+    return [paragraph(said + left_out), drawn]
 
 
 def _rows(partitions: list[tuple[str, ...]]) -> list[tuple[str, list[tuple[str, ...] | None]]]:

@@ -15,6 +15,13 @@ class _Entry(msgspec.Struct, rename="kebab"):
     snapshot_id: Long
 
 
+class StatisticsLocation(msgspec.Struct, rename="kebab", frozen=True):
+    """Where a statistics file of either type is, and its size if the writer gave it."""
+
+    statistics_path: str
+    file_size_in_bytes: int | None = None
+
+
 class _Blob(msgspec.Struct, rename="kebab", omit_defaults=True):
     type: str
     snapshot_id: Long
@@ -38,13 +45,18 @@ class _PartitionStatistics(msgspec.Struct, rename="kebab"):
 
 
 _ENTRY = msgspec.json.Decoder(_Entry)
+_LOCATION = msgspec.json.Decoder(StatisticsLocation)
 _STATISTICS = msgspec.json.Decoder(_Statistics)
-_PARTITION_STATISTICS = msgspec.json.Decoder(_PartitionStatistics)
 
 
 def decode_entries(documents: list[msgspec.Raw]) -> tuple[StatisticsEntry, ...]:
     """Return the entries of a list in metadata, undecoded."""
     return tuple(StatisticsEntry(_ENTRY.decode(raw).snapshot_id, bytes(raw)) for raw in documents)
+
+
+def decode_location(entry: StatisticsEntry) -> StatisticsLocation:
+    """Decode where the file of an entry is, and nothing else of it."""
+    return _LOCATION.decode(entry.document)
 
 
 def encode_entries(entries: Iterable[StatisticsEntry]) -> list[msgspec.Raw]:
@@ -75,9 +87,3 @@ def decode_statistics(entry: StatisticsEntry) -> StatisticsFile:
     return StatisticsFile(
         wire.snapshot_id, wire.statistics_path, wire.file_size_in_bytes, wire.file_footer_size_in_bytes, blobs
     )
-
-
-def decode_partition_statistics(entry: StatisticsEntry) -> PartitionStatisticsFile:
-    """Decode the entry of a partition statistics file."""
-    wire = _PARTITION_STATISTICS.decode(entry.document)
-    return PartitionStatisticsFile(wire.snapshot_id, wire.statistics_path, wire.file_size_in_bytes)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, LocationRefused
 
 with deferred_imports(__name__):
+    from icefield.codec.json.statistics import decode_location
     from icefield.commit.operations.tables import Proposal
     from icefield.commit.validate.ownership import roots_of
     from icefield.model.metadata import TableMetadata
@@ -24,10 +23,6 @@ with deferred_imports(__name__):
     from icefield.model.statistics import StatisticsEntry
     from icefield.model.updates import AddSnapshot, SetPartitionStatistics, SetStatistics
     from icefield.storage.store import Store
-
-
-class _StatisticsPath(msgspec.Struct, rename="kebab"):
-    statistics_path: str
 
 
 def check_table_locations(store: Store, metadata: TableMetadata) -> None:
@@ -66,7 +61,7 @@ def _manifests_of(snapshot: Snapshot) -> Iterator[str]:
 def _check_statistics(store: Store, entries: Iterable[StatisticsEntry]) -> None:
     for entry in entries:
         try:
-            path = msgspec.json.decode(entry.document, type=_StatisticsPath).statistics_path
+            path = decode_location(entry).statistics_path
         except ValueError as error:
             raise InvalidInput(
                 f"the statistics of snapshot {entry.snapshot_id} have an invalid location: {error}"

@@ -102,11 +102,6 @@ def conform_column(array: pa.Array | None, field: NestedField, batch: pa.RecordB
     return _absent(field, batch.num_rows) if array is None else _conform(array, field, field.name)
 
 
-def check_nulls(array: pa.Array, field: NestedField) -> None:
-    """Refuse nulls in a column, and inside it, where a field is required."""
-    _check_nulls(array, field, field.name, None)
-
-
 def _struct_faults(incoming: StructType, wanted: StructType, path: str, *, is_partial: bool = False) -> Iterator[str]:
     given = {f.name: f for f in incoming.fields}
     for field in wanted.fields:

@@ -28,9 +28,10 @@ class Analyze:
         """Compute the statistics of the newest snapshot; of a table without one there are none."""
         table = run.table(self.name, "analyze")
         names = None if self.columns is None else [str(column) for column in self.columns]
-        if self.is_read and not run.is_dry_run and table.scan().snapshot_id is not None:
+        snapshot = table.current_snapshot
+        if self.is_read and not run.is_dry_run and snapshot is not None:
             with pointing_into(*(column.place for column in self.columns or (self.name,))):
-                table.compute_statistics(names, snapshot_id=table.scan().snapshot_id, engine=run.engine)
+                table.compute_statistics(names, snapshot_id=snapshot.snapshot_id, engine=run.engine)
         return NOTHING
 
 
@@ -46,7 +47,7 @@ class AnalyzeTables:
         space = run.session.namespace if self.namespace is None else open_namespace(run, self.namespace)
         for each in run.lake.catalog.list_tables(space) if space and self.is_read and not run.is_dry_run else ():
             table = run.open(TableName(each.namespace, each.name))
-            if table.scan().snapshot_id is not None:
+            if table.current_snapshot is not None:
                 table.compute_statistics(engine=run.engine)
         return NOTHING
 

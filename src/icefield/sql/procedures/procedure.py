@@ -19,7 +19,7 @@ from icefield.arguments import whole_number
 from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.model.names import TableName
-from icefield.sql.query.constants import as_moment, constant_value, zone_of
+from icefield.sql.query.constants import as_moment, constant_value, evaluate, session_zone
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, pointing_at
@@ -206,6 +206,8 @@ def _converted(run: Run, place: Place, parameter: Parameter) -> Any:
     cursor.expect_end()
     if value is None:
         return None
+    if parameter.kind is Kind.TIMESTAMP and session_zone(run) is None:
+        value = evaluate(run, place, "TIMESTAMP")
     try:
         return _CONVERTERS[parameter.kind](run, value)
     except (ValueError, TypeError):
@@ -251,7 +253,7 @@ def _to_boolean(_run: Run, value: object) -> bool:
 
 
 def _to_timestamp(run: Run, value: object) -> datetime.datetime:
-    moment = None if isinstance(value, int | float) else as_moment(value, zone_of(run))
+    moment = None if isinstance(value, int | float) else as_moment(value, session_zone(run))
     if moment is None:
         raise TypeError(value)
     return moment

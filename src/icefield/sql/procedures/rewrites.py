@@ -10,7 +10,9 @@ import pyarrow as pa
 from icefield.arguments import whole_number
 from icefield.compaction.result import CompactionResult
 from icefield.errors import InvalidFilter, Unsupported
+from icefield.expr.parse.ast import Predicate
 from icefield.model.snapshot import Snapshot
+from icefield.sql.filters.local_times import with_local_times
 from icefield.sql.procedures.procedure import TABLE, Arguments, Kind, Procedure, ProcedureRows, optional
 from icefield.sql.rows.target import Target
 from icefield.sql.syntax.cursor import Cursor
@@ -101,14 +103,13 @@ def counts_of_compaction(done: CompactionResult) -> list[Any]:
     return [done.files_removed, done.files_added, done.bytes_removed, failed, deletes]
 
 
-def filter_of(arguments: Arguments, table: Table) -> str | None:
+def filter_of(arguments: Arguments, table: Table) -> Predicate | str | None:
     """Return the argument `where`, which is written as in a statement, as a filter."""
     text = arguments["where"]
-    return (
-        None
-        if text is None
-        else Target(arguments.name()).wording(arguments.run, table).text(Cursor(text), Place(text, 0, len(text)))
-    )
+    if text is None:
+        return None
+    wording = Target(arguments.name()).wording(arguments.run, table)
+    return with_local_times(wording.text(Cursor(text), Place(text, 0, len(text))), table.schema, wording.zone)
 
 
 def _order(arguments: Arguments) -> tuple[str, Sequence[str], Sequence[str]]:

@@ -97,10 +97,11 @@ def _picked(arguments: Arguments, snapshot_id: int, argument: str) -> list[int |
 
 
 def _ancestors_of(arguments: Arguments) -> Iterator[list[object]]:
-    metadata = arguments.table().metadata
-    wanted = arguments["snapshot_id"]
-    with pointing_at(arguments.place("snapshot_id")):
-        start = metadata.current_snapshot if wanted is None else metadata.snapshot_by_id(wanted)
+    table, wanted = arguments.table(), arguments["snapshot_id"]
+    metadata, start = table.metadata, table.current_snapshot
+    if wanted is not None:
+        with pointing_at(arguments.place("snapshot_id")):
+            start = metadata.snapshot_by_id(wanted)
     for snapshot in metadata.ancestors(start):
         yield [snapshot.snapshot_id, snapshot.timestamp_ms]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.sql.procedures.procedure import TABLE, Arguments, Kind, Procedure, ProcedureRows, optional, required
+from icefield.sql.procedures.rewrites import filter_of
 from icefield.sql.syntax.place import pointing_at
 from icefield.table.table import Table
 from icefield.upkeep.result import SweepResult
@@ -58,6 +59,7 @@ _REPORT = pa.schema(
         "part": pa.string(),
         "files": pa.int64(),
         "bytes": pa.int64(),
+        "error": pa.string(),
     }
 )
 _FORGOTTEN = pa.schema(
@@ -183,16 +185,19 @@ def _report(arguments: Arguments) -> Iterator[list[object]]:
     names = None if arguments["table"] is None else [arguments.table_name()]
     done = arguments.run.lake.report(names)
     for table in done.tables:
+        if table.error is not None:
+            yield [table.table, None, None, None, table.error]
+            continue
         for part in _PARTS:
             share = getattr(table, part)
-            yield [table.table, part, share.files, share.bytes]
+            yield [table.table, part, share.files, share.bytes, None]
 
 
 def _forget(arguments: Arguments) -> ProcedureRows:
     table = arguments.table()
     with pointing_at(arguments.place("where")):
         done = table.forget(
-            arguments["where"],
+            filter_of(arguments, table),
             search=arguments["search"] or (),
             drop_tags=bool(arguments["drop_tags"]),
             dry_run=_is_dry(arguments),

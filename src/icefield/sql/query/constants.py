@@ -3,12 +3,13 @@
     VERSION AS OF 12        TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY        older_than => DATE '2026-01-01'
 
 A constant is read as far as Spark's grammar of a value goes. What is more than a literal is left to Spark, if there may
-be a session. A time without a zone is in the zone of the session, or UTC without one. Raises InvalidInput, NeedsSpark.
+be a session. A time without a zone is in the zone of the session, or UTC without one; in a zone that only Spark knows,
+such as CST, it is left to Spark, too. Raises InvalidInput, NeedsSpark.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.engine.rows import has_session, load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark
 from icefield.expr.query.lexer import LexemeKind
+from icefield.sql.filters.zone import fixed_offset
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
@@ -79,7 +81,7 @@ def time_value(run: Run, cursor: Cursor) -> datetime:
     inside = cursor.inside(place)
     try:
         value = _plain(run, inside)
-        value = as_moment(value, zone_of(run)) if inside.is_at_end else None
+        value = as_moment(value, session_zone(run)) if inside.is_at_end else None
     except _NotPlain:
         value = None
     if value is None:
@@ -89,31 +91,38 @@ def time_value(run: Run, cursor: Cursor) -> datetime:
     return value
 
 
-def as_moment(value: object, zone: tzinfo) -> datetime | None:
-    """Return a value as a moment, as Spark casts it to TIMESTAMP; None if only Spark knows."""
+def as_moment(value: object, zone: tzinfo | None) -> datetime | None:
+    """Return a value as a moment, as Spark casts it to TIMESTAMP; None if only Spark knows.
+
+    zone: that of times without one; None if it is not known.
+    """
     match value:
         case bool():
             return None
         case int() | float() | Decimal():
             return datetime.fromtimestamp(float(value), UTC)
         case datetime():
-            return value if value.tzinfo else value.replace(tzinfo=zone)
+            return _in_zone(value, zone)
         case date():
-            return datetime(value.year, value.month, value.day, tzinfo=zone)
+            return _in_zone(datetime(value.year, value.month, value.day), zone)
         case str():
             return _time_of(value, zone)
     return None
 
 
-def zone_of(run: Run) -> tzinfo:
-    """Return the time zone of the Spark session, or UTC without one."""
+def session_zone(run: Run) -> tzinfo | None:
+    """Return the zone of times without one: that of the session, UTC without a session; None if only Spark knows it."""
     session = run.lake.source.sessions.session
     if run.engine == LOCAL or not has_session(session):
         return UTC
+    name = load_spark_engine().time_zone(session)
+    offset = fixed_offset(name)
+    if offset is not None:
+        return timezone(timedelta(seconds=offset))
     try:
-        return ZoneInfo(load_spark_engine().time_zone(session))
+        return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        return UTC
+        return None  # such as CST
 
 
 def _plain(run: Run, cursor: Cursor) -> object:
@@ -148,7 +157,7 @@ def _of_word(run: Run, cursor: Cursor) -> object:
         return _WORDS[word]
     if word in TYPED and after is not None and after.kind in STRINGS:
         cursor.take()
-        return _converted(_joined_strings(cursor), word, zone_of(run))
+        return _converted(_joined_strings(cursor), word, session_zone(run))
     if word in ("array", "map") and cursor.is_at(word, "("):
         start = cursor.position
         values = _list(run, cursor)
@@ -166,7 +175,7 @@ def _of_word(run: Run, cursor: Cursor) -> object:
         kind = cursor.identifier("a type").lower()
         if not cursor.accept(")"):
             raise _NotPlain
-        return _converted(value, kind, zone_of(run))
+        return _converted(value, kind, session_zone(run))
     raise _NotPlain
 
 
@@ -189,7 +198,7 @@ def _joined_strings(cursor: Cursor) -> str:
     return "".join(found)
 
 
-def _converted(value: object, kind: str, zone: tzinfo) -> object:
+def _converted(value: object, kind: str, zone: tzinfo | None) -> object:
     """Cast a value; raise _NotPlain for what only Spark knows."""
     if value is None:
         return None
@@ -240,7 +249,13 @@ _CASTS: Mapping[str, Callable[[object], object]] = {
 }
 
 
-def _time_of(text: str, zone: tzinfo) -> datetime | None:
+def _in_zone(time: datetime, zone: tzinfo | None) -> datetime | None:
+    if time.tzinfo is not None:
+        return time
+    return None if zone is None else time.replace(tzinfo=zone)
+
+
+def _time_of(text: str, zone: tzinfo | None) -> datetime | None:
     """Read a time as Spark casts a text; None for a form that only Spark knows."""
     written = text.strip()
     if not _TIME.fullmatch(written):
@@ -249,7 +264,7 @@ def _time_of(text: str, zone: tzinfo) -> datetime | None:
         found = datetime.fromisoformat(written)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=zone)
+    return _in_zone(found, zone)
 
 
 def _skip_operand(cursor: Cursor, what: str) -> None:

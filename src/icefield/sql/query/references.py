@@ -106,8 +106,12 @@ class Reference:
 def open_changes(table: Table, span: SnapshotRange, request: ChangelogRequest | None = None) -> Any:
     """Open what each snapshot of a range changed as a DataFrame: rows with how, when and by which snapshot."""
     session = table.commit_head.sessions.session
+
+    def frame_of(scan: TableScan | None) -> Any:
+        return None if scan is None else scan.to_spark(session)
+
     steps = [
-        ChangeStep(each.snapshot.snapshot_id, *(scan and scan.to_spark(session) for scan in (each.before, each.after)))
+        ChangeStep(each.snapshot.snapshot_id, frame_of(each.before), frame_of(each.after))
         for each in table.scan_changes(span.start, span.end)
     ]
     # Without any change there are the columns, and no row.

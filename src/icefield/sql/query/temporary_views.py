@@ -163,7 +163,8 @@ class CacheTable:
         if key is None:
             return SparkStatement(self.statement).run(run)
         if key not in run.session.cached:
-            run.session.cached[key] = opening.sql.keep(opening.open(names), is_lazy=self.is_lazy)
+            frame = opening.open(names)
+            run.session.cached[key] = opening.sql.keep(frame, is_lazy=self.is_lazy)
         return NOTHING
 
 

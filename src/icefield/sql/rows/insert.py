@@ -20,6 +20,7 @@ from icefield.engine.rows import load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark, Unsupported
 from icefield.expr.parse.ast import Predicate
 from icefield.sql.filters.local_times import with_local_times
+from icefield.sql.query.constants import session_zone
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query
 from icefield.sql.query.shape import BEGIN_QUERIES
@@ -34,7 +35,7 @@ from icefield.sql.rows.partition import (
 )
 from icefield.sql.rows.replace import NewRows, ReplaceOn, Replaces, is_dynamic, parse_replace_on
 from icefield.sql.rows.spark import refusing_functions
-from icefield.sql.rows.target import Target, at_one_moment, session_zone
+from icefield.sql.rows.target import Target, at_one_moment
 from icefield.sql.rows.values import (
     LiteralColumns,
     ValueRows,
@@ -234,7 +235,7 @@ def _parse_replace(cursor: Cursor, insert: Insert, alias: Name | None) -> Insert
             _refuse_alias(alias)
             found = replace(insert, replaces=Replaces.MATCHING, where=_condition(cursor))
         case "using":
-            found = replace(insert, replaces=Replaces.EQUAL, equal=_equal_columns(cursor))
+            found = replace(insert, replaces=Replaces.EQUAL, equal=cursor.names("a column"))
         case _:
             on, query = parse_replace_on(cursor, alias, insert.columns)
             return replace(insert, replaces=Replaces.JOINED, on=on, query=query)
@@ -268,15 +269,6 @@ def _parse_alias(cursor: Cursor) -> Name | None:
         return None
     place = cursor.place
     return Name((cursor.identifier("an alias"),), place)
-
-
-def _equal_columns(cursor: Cursor) -> tuple[Name, ...]:
-    cursor.expect("(")
-    found = [cursor.name("a column")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        found.append(cursor.name("a column"))
-    return tuple(found)
 
 
 def _condition(cursor: Cursor) -> Place:

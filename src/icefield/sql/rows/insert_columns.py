@@ -102,9 +102,4 @@ def parse_insert_columns(cursor: Cursor) -> InsertColumns:
     is_list = cursor.peek(1) not in _BEGIN_QUERIES or cursor.peek(2) in (",", ")")
     if not cursor.is_at("(") or not is_list:
         return InsertColumns()
-    cursor.expect("(")
-    names = [cursor.name("a column")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        names.append(cursor.name("a column"))
-    return InsertColumns(tuple(names))
+    return InsertColumns(cursor.names("a column"))

@@ -19,12 +19,13 @@ from icefield.engine.rows import is_spark
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
 from icefield.sql.counts import counts_of_change
+from icefield.sql.query.constants import session_zone
 from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query, open_relation
 from icefield.sql.rows.expressions import Label, Wording, find_subquery
 from icefield.sql.rows.spark import starting_spark
 from icefield.sql.rows.subqueries import Subqueries
-from icefield.sql.rows.target import Target, label_of, parse_alias, parse_target, session_zone
+from icefield.sql.rows.target import Target, label_of, parse_alias, parse_target
 from icefield.sql.rows.update import Assigned, assigned_columns, parse_assignments
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
@@ -284,7 +285,7 @@ def _parse_update(cursor: Cursor, when: When) -> tuple[Assigned, ...] | None:
 def _parse_insert(cursor: Cursor) -> tuple[Assigned, ...] | None:
     if cursor.accept("*"):
         return None
-    columns = _parse_columns(cursor)
+    columns = cursor.names("a column to insert")
     cursor.expect("values")
     start = cursor.position
     inside = cursor.inside(cursor.parenthesized())
@@ -296,15 +297,6 @@ def _parse_insert(cursor: Cursor) -> tuple[Assigned, ...] | None:
         message = f"INSERT has {len(columns)} columns, but {len(values)} values"
         raise cursor.error(message, cursor.since(start))
     return tuple(Assigned(column, value) for column, value in zip(columns, values, strict=True))
-
-
-def _parse_columns(cursor: Cursor) -> list[Name]:
-    cursor.expect("(")
-    columns = [cursor.name("a column to insert")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        columns.append(cursor.name("a column to insert"))
-    return columns
 
 
 def _refuse_subquery(condition: Place | None) -> None:

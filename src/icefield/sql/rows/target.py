@@ -8,13 +8,10 @@ read may have changed since, as they may in Iceberg; BEGIN ... COMMIT refuses th
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import UTC, tzinfo
 
-from icefield.engine.choose import LOCAL
-from icefield.engine.rows import has_session, load_spark_engine
 from icefield.properties.property import Property
-from icefield.sql.filters.zone import fixed_offset
+from icefield.sql.query.constants import session_zone
 from icefield.sql.rows.expressions import Label, Wording
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
@@ -90,21 +87,6 @@ def at_one_moment(run: Run, name: Name, isolation: Property[str]) -> Iterator[Ru
     transaction.sessions = run.lake.source.sessions
     with transaction:
         yield replace(run, session=replace(run.session, transaction=transaction))
-
-
-def session_zone(run: Run) -> tzinfo | None:
-    """Return the zone of times without one: that of the session, UTC without a session; None if only Spark knows it."""
-    session = run.lake.source.sessions.session
-    if run.engine == LOCAL or not has_session(session):
-        return UTC
-    name = load_spark_engine().time_zone(session)
-    offset = fixed_offset(name)
-    if offset is not None:
-        return timezone(timedelta(seconds=offset))
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        return None  # such as CST
 
 
 def filter_text(text: str, schema: Schema, zone: tzinfo | None) -> str:

@@ -62,7 +62,7 @@ def parse_begin(cursor: Cursor) -> Begin:
     else:
         cursor.expect("begin")
         cursor.accept_any(*_WORDS)
-    reading = _parse_reading(cursor) if cursor.accept("reading") else ()
+    reading = cursor.names("a table to read") if cursor.accept("reading") else ()
     if not cursor.is_at_end:
         raise cursor.error(
             "BEGIN begins a transaction; a script between BEGIN and END is not supported",
@@ -80,12 +80,3 @@ def parse_end(cursor: Cursor) -> End:
     cursor.accept_any(*_WORDS)
     cursor.expect_end()
     return End(place, word == "commit")
-
-
-def _parse_reading(cursor: Cursor) -> tuple[Name, ...]:
-    cursor.expect("(")
-    names = [cursor.name("a table to read")]
-    while not cursor.accept(")"):
-        cursor.expect(",")
-        names.append(cursor.name("a table to read"))
-    return tuple(names)

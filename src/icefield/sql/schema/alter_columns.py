@@ -147,18 +147,16 @@ def _adding(column: Column) -> Step:
         refuse_taken(change.schema, column.name, column.name.parts[-1])
         parent = parent_path(change.schema, column.name)
         name = column_text((*parent, column.name.parts[-1]))
-        position = column.position
-        after = position and position.after and sibling_name(change.schema, parent, position.after)
+        before = None if column.position is None else column.position.after
+        after = None if before is None else sibling_name(change.schema, parent, before)
         change.add_column(
             name,
             column.type,
             doc=column.comment,
             default=None if column.default is None else column.default.value(run, column.type),
             required=column.required,
-            first=position is not None and after is None,
-            after=None
-            if position is None or position.after is None
-            else sibling_name(change.schema, parent, position.after),
+            first=column.position is not None and after is None,
+            after=after,
         )
 
     return add

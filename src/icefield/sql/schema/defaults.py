@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.query.lexer import Lexeme, LexemeKind
-from icefield.sql.query.constants import as_moment, constant_value, read_value, zone_of
+from icefield.sql.query.constants import as_moment, constant_value, read_value, session_zone
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
@@ -60,7 +60,14 @@ class DefaultText:
         found = constant_value(run, self.cursor.inside(self.place))
         if not _can_be(found, kind):
             raise self.place.error(f"{self.place.text} is not a value of type {kind}", kind=InvalidInput)
-        return _converted(run, found, kind)
+        try:
+            return _converted(run, found, kind)
+        except ValueError as error:
+            raise self.place.error(
+                f"{self.place.text} is not a value of type {kind}",
+                hint="Write a time with its zone, such as TIMESTAMP '2026-01-31 10:00:00Z'",
+                kind=InvalidInput,
+            ) from error
 
     def typed(self, run: Run, kind: Type) -> Default | None:
         """Return the value as the default of a column of a type."""
@@ -119,10 +126,11 @@ def _converted(run: Run, value: object, kind: Type) -> object:
     if isinstance(kind, _LOCAL) and isinstance(value, datetime) and value.tzinfo is None:
         return value
     if isinstance(kind, (*_ZONED, *_LOCAL)):
-        moment = as_moment(value, zone_of(run))
-        if moment is not None and isinstance(kind, _LOCAL):
-            return moment.astimezone(zone_of(run)).replace(tzinfo=None)
-        return moment
+        zone = session_zone(run)
+        moment = as_moment(value, zone)
+        if moment is None:
+            raise ValueError(value)
+        return moment.astimezone(zone).replace(tzinfo=None) if isinstance(kind, _LOCAL) else moment
     return value
 
 

@@ -146,6 +146,15 @@ class Cursor:
             parts.append(self.identifier(what))
         return Name(tuple(parts), self._between(first, self._at))
 
+    def names(self, what: str) -> tuple[Name, ...]:
+        """Read a list of names in parentheses."""
+        self.expect("(")
+        found = [self.name(what)]
+        while not self.accept(")"):
+            self.expect(",")
+            found.append(self.name(what))
+        return tuple(found)
+
     def string(self, what: str = "a string") -> str:
         """Read a string literal."""
         token = self.token()

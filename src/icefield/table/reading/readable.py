@@ -91,6 +91,9 @@ class ReadableRows(ABC):
     def __len__(self) -> int:
         return self.count()
 
+    def __bool__(self) -> bool:
+        return True  # a planned read, whether or not it has rows: to count them, files may be opened
+
     def __arrow_c_schema__(self) -> object:
         return arrow_schema(self.schema).__arrow_c_schema__()
 
