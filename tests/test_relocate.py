@@ -71,8 +71,11 @@ def moved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str
     return f"{request.param}{tmp_path}/new", before
 
 
+MOVED = r"moved or copied from .*old place .*icefield relocate"
+
+
 @pytest.mark.parametrize("scheme", ["", "files:"])
-def test_reports_and_runs_of_upkeep_say_that_a_lake_was_moved(
+def test_reports_checks_and_runs_of_upkeep_say_that_a_lake_was_moved(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with icefield.connect(f"{scheme}{tmp_path}/old place", durable=False) as lake:
@@ -89,11 +92,17 @@ def test_reports_and_runs_of_upkeep_say_that_a_lake_was_moved(
     with icefield.connect(f"{scheme}{tmp_path}/new", durable=False) as lake:
         reports = lake.report().tables
         runs = [table for result in (lake.upkeep(), lake.upkeep(dry_run=True)) for table in result.tables]
-    assert len(looks) == 3, "one for each call, not for each table"
-    assert (len(reports), len(runs)) == (2, 4)
-    for error in [report.error for report in reports] + [table.error for table in runs]:
-        assert re.search(r"moved or copied from .*old place .*icefield relocate", str(error))
-    for command in (["report"], ["upkeep", "plan"], ["upkeep", "run", "--yes"]):
+        checks = lake.fsck().tables
+        assert len(looks) == 4, "one for each call, not for each table"
+        for refused in (lake.leases, lambda: lake.drop_table("a.one", purge=True)):
+            with pytest.raises(LocationRefused, match=MOVED):
+                refused()
+        assert lake.tables() == ["a.one", "a.two"]
+    assert (len(reports), len(runs), len(checks)) == (2, 4, 2)
+    found = [finding.message for table in checks for finding in table.findings]
+    for error in [report.error for report in reports] + [table.error for table in runs] + found:
+        assert re.search(MOVED, str(error))
+    for command in (["report"], ["upkeep", "plan"], ["upkeep", "run", "--yes"], ["fsck"], ["leases"]):
         assert run(["--lake", f"{scheme}{tmp_path}/new", *command]) == 1
         assert "icefield relocate" in "".join(capsys.readouterr())
 
@@ -102,7 +111,7 @@ def test_reports_and_runs_of_upkeep_say_that_a_lake_was_moved(
 def test_a_moved_lake_says_so_and_is_mended(moved: tuple[str, dict[str, list[list[int]]]], tmp_path: Path) -> None:
     target, before = moved
     with icefield.connect(target, durable=False) as lake:
-        with pytest.raises(LocationRefused, match=r"moved or copied from .*old place .*icefield relocate"):
+        with pytest.raises(LocationRefused, match=MOVED):
             lake.table("a.v2")
         files = set(tmp_path.rglob("*"))
         plan = lake.relocate(dry_run=True)

@@ -109,6 +109,31 @@ def test_groups_are_committed_in_batches_with_progress(lake: Lake) -> None:
     assert done.snapshot == done.snapshots[-1]
 
 
+def test_files_of_many_partitions_of_an_old_spec_become_few(lake: Lake) -> None:
+    table = make(lake, 0)
+    table.append(pa.table({"id": range(300), "p": [f"p{at % 30}" for at in range(300)]}))
+    table.delete("id = 7")
+    before = ids(table, "p", "_row_id")
+    with table.evolve() as change:
+        change.drop_partition_field("p")
+        change.add_partition_field("bucket(2, id)")
+    done = table.compact()
+    assert (done.files_removed, done.files_added, done.groups_done) == (30, 2, 1)
+    assert ids(table, "p", "_row_id") == before
+    assert table.compact().snapshot is None
+
+
+@pytest.mark.parametrize("how", [{"strategy": "sort", "order_by": ["id"]}, {"cluster_by": ["p", "id"]}], ids=str)
+def test_groups_of_several_specs_that_are_put_in_order_are_counted(lake: Lake, how: dict[str, Any]) -> None:
+    table = make(lake, 2)
+    with table.evolve() as change:
+        change.add_partition_field("bucket(2, id)")
+    table.append(rows(200))
+    done = table.compact(**how)
+    assert (done.groups_done, done.groups_left_out) == (len(done.plan.groups), 0)
+    assert len(done.plan.groups) == 3
+
+
 def test_after_a_crash_only_what_is_left_is_done(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(lake, 0)
     for partition in "abc":

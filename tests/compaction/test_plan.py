@@ -162,7 +162,7 @@ def test_files_of_different_levels_are_not_combined() -> None:
 def test_partitions_are_planned_apart() -> None:
     both = PlannedFiles.concat([files_of([MB] * 7, "a"), files_of([MB] * 9, "b")])
     made = plan(both)
-    assert [group.partition for group in made.groups] == ["p=b"]
+    assert [set(group.files.partition.to_pylist()) for group in made.groups] == [{"p=b"}]
     assert [(each.partition, each.files, each.files_to_rewrite, each.groups) for each in made.partitions] == [
         ("p=a", 7, 0, 0),
         ("p=b", 9, 8, 1),
@@ -193,6 +193,26 @@ def test_files_of_an_old_spec_are_rewritten() -> None:
     both = PlannedFiles.concat([files_of([TARGET] * 2, spec_id=0), files_of([TARGET], spec_id=1)])
     made = plan_compaction(both, np.zeros(3, np.int64), LEVELS_OF_8, 1)
     assert (rewritten(made), made.reasons) == ([["a/0/0", "a/0/1"]], {Reason.OLD_SPEC: 2})
+
+
+def test_partitions_of_old_specs_are_rewritten_together() -> None:
+    """Each group makes a file in each new partition, so there should be few of them."""
+    old = [files_of([TARGET] * 3, partition, spec_id) for partition in "abcd" for spec_id in (0, 2)]
+    both = PlannedFiles.concat([*old, files_of([TARGET], "a", spec_id=1)])
+    made = plan_compaction(both, np.zeros(25, np.int64), LEVELS_OF_8, 1)
+    assert [group.files.num_rows for group in made.groups] == [8, 8, 8]
+    assert (made.files_to_rewrite, made.files_good, made.reasons) == (24, 1, {Reason.OLD_SPEC: 24})
+    by_spec = {(each.spec_id, each.partition): each for each in made.partitions}
+    assert {key[0]: each.files_to_rewrite for key, each in by_spec.items()} == {0: 3, 1: 0, 2: 3}
+    assert [by_spec[0, f"p={partition}"].groups for partition in "abcd"] == [1, 1, 2, 1]
+    little = plan_compaction(both, np.zeros(25, np.int64), LEVELS_OF_8, 1, most_bytes=2 * TARGET)
+    assert {group.files.num_rows for group in little.groups} == {2}, "a larger group would be left"
+
+
+def test_a_file_that_cannot_be_split_is_good() -> None:
+    """One row may be larger than a file should be, or as large as two that fit."""
+    files = files_of([5 * TARGET, int(1.9 * TARGET), int(1.9 * TARGET)])
+    assert rewritten(plan(files.replaced({"record_count": pa.array([1, 2, 3], pa.int64())}))) == [["a/0/2"]]
 
 
 def test_good_files_are_left_alone() -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.fsck.damage import make_table, open_lake
+from tests.fsck.damage import edit_metadata, make_table, open_lake
 from tests.golden.expected import Expected
 from tests.golden.reading import EXPECTED, cases
 from tests.golden.store import GoldenStore
@@ -147,6 +148,34 @@ def test_a_lake_is_checked_table_by_table() -> None:
     assert not found.is_healthy
     with pytest.raises(icefield.NoSuchTable):
         lake.fsck(["a.missing"])
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_a_table_that_cannot_be_checked_does_not_hide_the_others(repair: bool) -> None:
+    lake = open_lake()
+    odd, whole = make_table(lake, 2), make_table(lake, 3, "a.u")
+
+    def change(document: dict[str, Any]) -> None:
+        if repair:
+            document["snapshots"][0] = 7
+        else:
+            document["location"] = "x"
+
+    edit_metadata(lake, odd, change)
+    lake.store.delete(f"{whole.location}/metadata/a.stats")
+    found = lake.fsck(repair=repair)
+    assert [(finding.check, "cannot be checked" in finding.message) for finding in found.tables[0].findings] == [
+        (Check.POINTER, True)
+    ]
+    assert (found.tables[1].counts, len(found.tables[1].repairs)) == ({"missing-files": 1}, int(repair))
+
+
+def test_a_table_that_is_dropped_meanwhile_is_left_out() -> None:
+    lake = open_lake()
+    make_table(lake, 2)
+    make_table(lake, 3, "a.u")
+    found = lake.fsck(progress=lambda name: lake.drop_table("a.u") if name == "a.t" else None)
+    assert ([each.table for each in found.tables], found.is_healthy) == (["a.t"], True)
 
 
 def test_a_transaction_is_not_checked() -> None:

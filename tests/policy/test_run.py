@@ -165,6 +165,8 @@ def test_the_policy_of_a_table_goes_before_that_of_its_namespaces(yard: Yard) ->
         ("icefield.upkeep.compact.enabled", "maybe", "cannot be 'maybe'"),
         ("icefield.upkeep.inline.enabled", "true", "is a property of tables"),
         ("icefield.upkeep.compakt", "true", "unknown property"),
+        ("icefield.compaction.min-input-files", "4", "is a property of tables"),
+        ("icefield.gc.grace-ms", "0", "is a property of tables"),
     ],
 )
 def test_a_namespace_refuses_what_means_nothing_there(yard: Yard, key: str, value: str, message: str) -> None:

@@ -42,7 +42,9 @@ def test_a_default_written_out_means_the_same(known: Property[object]) -> None:
 
 
 @pytest.mark.parametrize("known", TABLE_PROPERTIES, ids=KEYS)
-@pytest.mark.parametrize("text", ["", "banana", "-1", "1.5", "9" * 5000], ids=lambda text: text[:9])
+@pytest.mark.parametrize(
+    "text", ["", "banana", "-1", "1.5", "9" * 5000, "1_000", " 5", "٣", str(2**63)], ids=lambda text: text[:9]
+)
 def test_a_value_that_does_not_parse_is_refused_with_key_and_value(known: Property[object], text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         known.read({known.key: text})

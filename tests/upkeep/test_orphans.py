@@ -109,6 +109,17 @@ def test_young_files_stay(yard: Yard) -> None:
     assert table.remove_orphans(older_than=datetime.timedelta(days=4)).files_marked == 0
 
 
+def test_an_age_that_no_file_reaches_keeps_them_all(yard: Yard) -> None:
+    table = yard.table(icefield__gc__orphan_age_ms=str(2**63 - 1))
+    table.append(rows(1, 2))
+    put(yard, f"{table.location}/data/00000-{SOME}.parquet")
+    yard.ambient.sleep(1000 * 24 * 3600)
+    assert (table.remove_orphans(dry_run=True).young, table.remove_orphans().files_marked) == (1, 0)
+    assert (table.report().young.files, table.report().orphans.files) == (1, 0)
+    assert not yard.lake.upkeep().is_failed
+    assert table.forget("id = 1").rows_deleted == {"main": 1}
+
+
 def test_an_age_below_a_day_is_refused_unless_it_is_asked_for(yard: Yard) -> None:
     with pytest.raises(InvalidInput, match="another engine may be writing"):
         yard.table().remove_orphans()

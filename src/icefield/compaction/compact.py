@@ -65,6 +65,7 @@ class Compaction:
     _seconds: dict[str, float] = field(default_factory=dict)
     _snapshots: list[Snapshot] = field(default_factory=list)
     _done: list[RewrittenGroup] = field(default_factory=list)
+    _groups_done: int = 0
     _bytes_begun: int = 0
     _over_limit: int = 0
     _engine: str | None = None
@@ -96,7 +97,7 @@ class Compaction:
             strategy=self.request.strategy,
             engine=self._engine,
             snapshots=tuple(self._snapshots),
-            groups_done=len(self._done),
+            groups_done=self._groups_done,
             groups_left_out=left_out,
             groups_over_limit=self._over_limit,
             files_removed=sum(group.replaced.num_rows for group in self._done),
@@ -121,7 +122,10 @@ class Compaction:
             files, spec_id = scan.files, write.base.spec.spec_id
             if self.limit.newest_only and self.limit.most_bytes is not None:
                 return scan, plan_newest(files, thresholds, spec_id, self.limit.most_bytes)
-            return scan, plan_compaction(files, delete_rows(scan), thresholds, spec_id, every=every)
+            most_bytes = self.limit.most_bytes
+            return scan, plan_compaction(
+                files, delete_rows(scan), thresholds, spec_id, every=every, most_bytes=most_bytes
+            )
 
     def _rewrite(self, write: TableWrite, scan: ScanPlan, plan: CompactionPlan) -> int:
         """Rewrite the groups of a plan in batches; return how many were left out."""
@@ -142,7 +146,10 @@ class Compaction:
             rewritten = self._rewrite_batch(part, scan, batch, progress)
             landed = self._commit(part, scan, rewritten)
             self._done += landed
-            left_out += len(rewritten) - len(landed)
+            # Rows in order of several specs are rewritten as one group.
+            count = len(landed) * len(batch) // len(rewritten)
+            self._groups_done += count
+            left_out += len(batch) - count
         for held in write.opened:
             held.close()
         return left_out

@@ -15,7 +15,9 @@ Besides, files are rewritten that are too large, that have too many deleted rows
 and all small files of a partition if they are so few bytes that rewriting them costs less than the commit itself, but
 for one that has most of them: else each append of a few rows would rewrite all before it.
 
-A partition without any such file is left alone: what is good is not read again.
+Files of older partition specs are rewritten together, whatever their partitions: their rows belong to other partitions
+now, and each group of files makes a file in each of these. A partition without any such file is left alone: what is
+good is not read again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,22 +62,22 @@ class Thresholds:
     min_input_files: int
     delete_ratio: float
 
+    @property
+    def group_bytes(self) -> int:
+        """How much is rewritten together at most."""
+        return self.target_bytes * GROUP_TARGETS
+
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files of one partition that are rewritten together, in the order of their commits; reasons: of each file."""
+    """Files of one partition, or of older specs, that are rewritten together. reasons: of each file."""
 
     files: PlannedFiles
     reasons: tuple[Reason, ...]
 
     @property
-    def partition(self) -> str:
-        """The partition, for people."""
-        return str(self.files.partition[0].as_py() or "")
-
-    @property
     def spec_id(self) -> int:
-        """The partition spec of the files."""
+        """The partition spec of the files; one of them, if it is not the current one."""
         return int(self.files.spec_id[0].as_py())
 
     @property
@@ -105,7 +107,7 @@ class CompactionPlan:
         files: How many data files were looked at.
         bytes: Their size.
         groups: The files that are rewritten together. Each group is one task, and several are one commit.
-        partitions: The same for each partition that was looked at.
+        partitions: The same for each partition that was looked at; those of older specs may share groups.
         thresholds: What makes a file worth rewriting.
     """
 
@@ -143,28 +145,46 @@ class CompactionPlan:
 
 
 def plan_compaction(
-    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int, *, every: Reason | None = None
+    files: PlannedFiles,
+    delete_rows: Longs,
+    thresholds: Thresholds,
+    spec_id: int,
+    *,
+    every: Reason | None = None,
+    most_bytes: int | None = None,
 ) -> CompactionPlan:
     """Choose the files to rewrite. delete_rows: how many rows the deletes of each file have. spec_id: the current spec.
 
-    every: rewrite every file for this reason; to put rows in order, those of a partition stay together.
+    every: rewrite every file for this reason; to put rows in order, those of a partition stay together. most_bytes: how
+    much is rewritten at most, so that a larger group would be left.
     """
     order = _order(files)
     files, delete_rows = files.take(order), delete_rows[order]
-    groups: list[FileGroup] = []
+    is_old = (files.spec_id.to_numpy() != spec_id) & (every is not Reason.ORDER)
+    group_bytes = thresholds.group_bytes if most_bytes is None else min(most_bytes, thresholds.group_bytes)
+    cuts = list(_cut(np.flatnonzero(is_old).tolist(), files.file_size_in_bytes.to_numpy(), group_bytes))
+    groups = [_group(files.take(cut), every or Reason.OLD_SPEC) for cut in cuts]
     partitions: list[PartitionPlan] = []
     for start, end in _partitions(files):
         partition = files.slice(start, end - start)
+        if is_old[start]:
+            sharing = sum(cut[0] < end and cut[-1] >= start for cut in cuts)
+            partitions.append(_describe(partition, [partition], sharing))
+            continue
         if every is Reason.ORDER:
-            own = [FileGroup(partition, (every,) * partition.num_rows)]
+            own = [_group(partition, every)]
         elif every is not None:
-            cuts = _cut(range(partition.num_rows), partition.file_size_in_bytes.to_numpy(), thresholds)
-            own = [FileGroup(partition.take(cut), (every,) * len(cut)) for cut in cuts]
+            sizes = partition.file_size_in_bytes.to_numpy()
+            own = [_group(partition.take(cut), every) for cut in _cut(range(len(sizes)), sizes, thresholds.group_bytes)]
         else:
-            own = list(_plan_partition(partition, delete_rows[start:end], thresholds, spec_id))
+            own = list(_plan_partition(partition, delete_rows[start:end], thresholds))
         groups += own
-        partitions.append(_describe(partition, own))
+        partitions.append(_describe(partition, [group.files for group in own], len(own)))
     return CompactionPlan(files.num_rows, files.total_bytes, tuple(groups), tuple(partitions), thresholds)
+
+
+def _group(files: PlannedFiles, reason: Reason) -> FileGroup:
+    return FileGroup(files, (reason,) * files.num_rows)
 
 
 def plan_newest(files: PlannedFiles, thresholds: Thresholds, spec_id: int, most_bytes: int) -> CompactionPlan:
@@ -182,10 +202,10 @@ def plan_newest(files: PlannedFiles, thresholds: Thresholds, spec_id: int, most_
         small = np.flatnonzero(is_small)
         newest = small[np.cumsum(sizes[small][::-1])[::-1] <= most_bytes]
         runs = [newest[run] for run in fold_levels(rows[newest].tolist(), thresholds) if len(run) > 1]
-        own = [FileGroup(partition.take(run), (Reason.LEVEL_FULL,) * len(run)) for run in runs]
+        own = [_group(partition.take(run), Reason.LEVEL_FULL) for run in runs]
         most_bytes -= sum(group.total_bytes for group in own)
         groups += own
-        partitions.append(_describe(partition, own))
+        partitions.append(_describe(partition, [group.files for group in own], len(own)))
     return CompactionPlan(files.num_rows, files.total_bytes, tuple(groups), tuple(partitions), thresholds)
 
 
@@ -229,15 +249,13 @@ class _Run:
         return max(0, round(log(thresholds.target_bytes / max(self.size, 1), thresholds.min_input_files)))
 
 
-def _plan_partition(
-    files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int
-) -> Iterator[FileGroup]:
+def _plan_partition(files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds) -> Iterator[FileGroup]:
     """Yield the groups of one partition, whose files are in the order of their commits."""
     sizes = files.file_size_in_bytes.to_numpy()
-    reasons = _find_reasons(files, delete_rows, thresholds, spec_id)
+    reasons = _find_reasons(files, delete_rows, thresholds)
     small = np.flatnonzero(sizes < thresholds.min_file_bytes)
     runs: list[list[int]] = []
-    if Reason.FEW_BYTES not in reasons.values() and Reason.OLD_SPEC not in reasons.values():
+    if Reason.FEW_BYTES not in reasons.values():
         found = fold_levels(sizes[small].tolist(), thresholds)
         runs = [small[run].tolist() for run in found if len(run) > 1]
     for run in runs:
@@ -245,16 +263,14 @@ def _plan_partition(
     in_runs = {at for run in runs for at in run}
     runs.append(sorted(reasons.keys() - in_runs))
     for run in runs:
-        for cut in _cut(run, sizes, thresholds):
+        for cut in _cut(run, sizes, thresholds.group_bytes):
             # A file of a full level that was cut off from the others has nothing to be combined with.
             if len(cut) > 1 or reasons[cut[0]] is not Reason.LEVEL_FULL:
                 yield FileGroup(files.take(cut), tuple(reasons[at] for at in cut))
 
 
-def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds, spec_id: int) -> dict[int, Reason]:
+def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Thresholds) -> dict[int, Reason]:
     """Return which files of one partition are rewritten whatever their level, and why."""
-    if files.spec_id[0].as_py() != spec_id:
-        return dict.fromkeys(range(files.num_rows), Reason.OLD_SPEC)
     sizes, rows = files.file_size_in_bytes.to_numpy(), files.record_count.to_numpy()
     is_small = sizes < thresholds.min_file_bytes
     has_deletes = files.delete_keys.is_valid().to_numpy()
@@ -264,7 +280,11 @@ def _find_reasons(files: PlannedFiles, delete_rows: Longs, thresholds: Threshold
         reasons |= dict.fromkeys(np.flatnonzero(is_small).tolist(), Reason.FEW_BYTES)
     has_many = has_deletes & (delete_rows >= np.maximum(1, rows * thresholds.delete_ratio))
     reasons |= dict.fromkeys(np.flatnonzero(has_many).tolist(), Reason.DELETED_ROWS)
-    return reasons | dict.fromkeys(np.flatnonzero(sizes > thresholds.max_file_bytes).tolist(), Reason.TOO_LARGE)
+    # A file is closed after the row that fills it, and a row is not split: such a file would be written again for ever.
+    is_too_large = (sizes > thresholds.max_file_bytes) & (
+        sizes - sizes // np.maximum(rows, 1) > thresholds.target_bytes
+    )
+    return reasons | dict.fromkeys(np.flatnonzero(is_too_large).tolist(), Reason.TOO_LARGE)
 
 
 def _order(files: PlannedFiles) -> Longs:
@@ -287,12 +307,12 @@ def _partitions(files: PlannedFiles) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _cut(rows: Sequence[int], sizes: Longs, thresholds: Thresholds) -> Iterator[list[int]]:
-    """Split files into groups of about one size, so that a large partition becomes many tasks."""
+def _cut(rows: Sequence[int], sizes: Longs, most_bytes: int) -> Iterator[list[int]]:
+    """Split files into groups of at most one size, so that a large partition becomes many tasks."""
     cut: list[int] = []
     held = 0
     for at in rows:
-        if cut and held + int(sizes[at]) > thresholds.target_bytes * GROUP_TARGETS:
+        if cut and held + int(sizes[at]) > most_bytes:
             yield cut
             cut, held = [], 0
         cut.append(at)
@@ -301,13 +321,13 @@ def _cut(rows: Sequence[int], sizes: Longs, thresholds: Thresholds) -> Iterator[
         yield cut
 
 
-def _describe(files: PlannedFiles, groups: Sequence[FileGroup]) -> PartitionPlan:
+def _describe(files: PlannedFiles, rewritten: Sequence[PlannedFiles], groups: int) -> PartitionPlan:
     return PartitionPlan(
         partition=str(files.partition[0].as_py() or ""),
         spec_id=int(files.spec_id[0].as_py()),
         files=files.num_rows,
         bytes=files.total_bytes,
-        files_to_rewrite=sum(group.files.num_rows for group in groups),
-        bytes_to_rewrite=sum(group.total_bytes for group in groups),
-        groups=len(groups),
+        files_to_rewrite=sum(each.num_rows for each in rewritten),
+        bytes_to_rewrite=sum(each.total_bytes for each in rewritten),
+        groups=groups,
     )

@@ -144,18 +144,23 @@ class DeletedFiles:
 class ConvertKeys:
     """Writes position deletes for the rows that equality deletes delete; only key columns are read.
 
-    has_vectors: whether the table uses deletion vectors, which include the positions that were deleted before.
-    is_dry_run: the files are described, and not stored.
+    settings: of the new files. has_vectors: whether the table uses deletion vectors, which include the positions that
+    were deleted before. is_dry_run: the files are described, and not stored.
     """
 
     schema: Schema
-    plan: WritePlan
+    settings: WritePlan
     has_vectors: bool
     is_dry_run: bool = False
 
+    @property
+    def plan(self) -> WritePlan | None:
+        """The settings of new files; None if none are stored."""
+        return None if self.is_dry_run else self.settings
+
     def run(self, tasks: Iterable[FileTask], site: Site) -> Iterator[DeletedFiles]:
         store = DraftStore(site.store) if self.is_dry_run else site.store
-        writer = DeleteFileWriter(delete_destination(self.plan, site.name), store, self.has_vectors)
+        writer = DeleteFileWriter(delete_destination(self.settings, site.name), store, self.has_vectors)
         schema, (position, deleted) = with_free_names(self.schema, (POSITION, DELETED))
         try:
             for reader, task in site.read(tasks):

@@ -12,7 +12,6 @@ Every step finds out what is left to do, so that a call continues what an earlie
 Raises InvalidInput before anything is changed: for tags, tables that share files, and a grace period that is refused.
 """
 
-import datetime
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,14 +38,13 @@ from icefield.forget.holders import Holders, find_holders
 from icefield.forget.result import ForgetResult, SearchResult
 from icefield.forget.search import Search, Term
 from icefield.leases.folder import metadata_folder
-from icefield.marks.grace import DAY_MS, grace_of
+from icefield.marks.grace import grace_of
 from icefield.marks.mark import RETIRED
 from icefield.model.snapshot import RefKind
-from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.storage.store import remove_empty_directories
 from icefield.upkeep.checks import check_enabled
 from icefield.upkeep.expire import expire_snapshots
-from icefield.upkeep.orphans import distinct_roots, remove_orphans
+from icefield.upkeep.orphans import distinct_roots, remove_orphans, safe_age_ms
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.result import SweepResult
 
@@ -190,9 +188,8 @@ class Forget:
 
     def _sweep(self) -> SweepResult:
         """Delete what is due; also files that an interrupted call has left as orphan files."""
-        least = GC_ORPHAN_AGE_MS.read(self.head.load().metadata.properties)
-        age = datetime.timedelta(milliseconds=max(least, DAY_MS))
-        found = remove_orphans(self.head, older_than=age, progress=self.progress)
+        age_ms = safe_age_ms(self.head.load().metadata.properties)
+        found = remove_orphans(self.head, older_than_ms=age_ms, progress=self.progress)
         assert found.swept is not None
         earlier = [*self._swept, found.swept]
         kinds = Counter[str]()

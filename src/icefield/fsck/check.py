@@ -10,7 +10,7 @@ checked and files are missing, the newest version is checked instead.
 Raises StorageError and CatalogError; faults of the table are findings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,15 @@ from icefield.commit.operations.tables import TableVersion
 from icefield.commit.relocate import Progress
 from icefield.commit.validate.ownership import claim_of, guard_of, roots_of
 from icefield.dml.head import LiveHead, TableHead
-from icefield.errors import AlreadyExists, CorruptFile, InvalidInput, MissingFile, Unsupported
+from icefield.errors import (
+    AlreadyExists,
+    CorruptFile,
+    IcefieldError,
+    InvalidInput,
+    MissingFile,
+    NoSuchTable,
+    Unsupported,
+)
 from icefield.fsck.deletes import check_deletes
 from icefield.fsck.entries import check_entries
 from icefield.fsck.finding import Check, Findings, LakeFsck, TableFsck
@@ -39,7 +47,7 @@ from icefield.fsck.together import check_together
 from icefield.fsck.tree import Tree, TreeEntries, load_lists, load_tree
 from icefield.fsck.versions import check_metadata
 from icefield.model.metadata import TableMetadata
-from icefield.model.names import TableName
+from icefield.model.names import TableName, parse_table_name
 from icefield.model.snapshot import Snapshot
 
 MOST_TRIES = 3
@@ -82,9 +90,21 @@ def fsck_table(head: TableHead, options: FsckOptions) -> TableFsck:
     return replace(found, repairs=tuple(repairs), is_dry_run=options.dry_run)
 
 
+@dataclass(frozen=True)
+class LakeTables:
+    """The tables of a lake to check. are_named: by the caller, so that each must exist.
+
+    explain: returns what a table is not opened for, in the words of the lake.
+    """
+
+    names: Sequence[TableName]
+    are_named: bool
+    explain: Callable[[IcefieldError], IcefieldError]
+
+
 def fsck_lake(
     backend: Backend,
-    names: Sequence[TableName],
+    tables: LakeTables,
     options: FsckOptions,
     *,
     together: bool = False,
@@ -93,17 +113,27 @@ def fsck_lake(
     """Check several tables. together: they are changed together, so each must have the changes of the others."""
     results: list[TableFsck] = []
     findings = Findings()
-    for name in names:
-        results.append(fsck_table(LiveHead(backend, name), options))
+    for name in tables.names:
+        try:
+            results.append(fsck_table(LiveHead(backend, name), options))
+        except NoSuchTable:  # else it was dropped since the tables were listed
+            if tables.are_named:
+                raise
+            continue
+        except (CorruptFile, InvalidInput) as error:
+            results.append(_unchecked(name, tables.explain(error)))
         progress(str(name))
     if together:
-        tables = {
-            r.table: operations_of(backend).load(n).metadata
-            for n, r in zip(names, results, strict=True)
-            if r.metadata_location
-        }
-        check_together(tables, findings)
+        opened = [parse_table_name(result.table) for result in results if result.metadata_location]
+        check_together({str(name): operations_of(backend).load(name).metadata for name in opened}, findings)
     return LakeFsck(results, tuple(findings))
+
+
+def _unchecked(name: TableName, error: IcefieldError) -> TableFsck:
+    """Return what is said of a table that cannot be checked, or repaired, so that the others are."""
+    findings = Findings()
+    findings.add(Check.POINTER, f"{name} cannot be checked: {error}")
+    return TableFsck(str(name), findings=tuple(findings), counts=findings.by_name())
 
 
 def _load(backend: Backend, name: TableName, findings: Findings) -> TableVersion | None:

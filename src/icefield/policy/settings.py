@@ -29,6 +29,7 @@ from icefield.properties.upkeep import (
     UPKEEP_SWEEP,
 )
 
+OWN_PREFIX = "icefield."
 PREFIX = "icefield.upkeep."
 
 
@@ -97,11 +98,11 @@ class Policies:
 
 
 def check_namespace_properties(properties: Mapping[str, str]) -> None:
-    """Refuse properties of upkeep that mean nothing for a namespace, or do not parse."""
-    own = {key: value for key, value in properties.items() if key.startswith(PREFIX)}
+    """Refuse properties of Icefield that mean nothing for a namespace, or do not parse."""
+    own = {key: value for key, value in properties.items() if key.startswith(OWN_PREFIX)}
     known = [each.key for each in UPKEEP_PROPERTIES if each.key.startswith(PREFIX)]
     for key in own:
-        if key in (UPKEEP_INLINE.key, UPKEEP_INLINE_BYTES.key):
+        if key in (UPKEEP_INLINE.key, UPKEEP_INLINE_BYTES.key) or not key.startswith(PREFIX):
             raise InvalidInput(f"{key} is a property of tables, not of namespaces", hint="Set it on each table")
         if key not in known:
             raise InvalidInput(f"unknown property {key!r}", hint=f"There are: {', '.join(known)}")

@@ -5,7 +5,6 @@ Each step is safe beside readers, writers, and other processes that do the same.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from icefield.commit.action import CommitTarget
 from icefield.commit.actions.expire import ExpireSnapshots
@@ -16,15 +15,13 @@ from icefield.dml.head import LiveHead
 from icefield.dml.write import TableWrite
 from icefield.engine.choose import EngineName
 from icefield.errors import CommitConflict, ConcurrentChange, IcefieldError, LeaseLost, NoSuchTable
-from icefield.marks.grace import DAY_MS
 from icefield.model.snapshot import MAIN
 from icefield.policy.budget import Budget
 from icefield.policy.debt import StepDebt, begin_compaction, begin_delete_rewrite
 from icefield.policy.result import Outcome, StepResult
 from icefield.policy.settings import Step
-from icefield.properties.upkeep import GC_ORPHAN_AGE_MS
 from icefield.upkeep.expire import expire_snapshots
-from icefield.upkeep.orphans import remove_orphans
+from icefield.upkeep.orphans import remove_orphans, safe_age_ms
 from icefield.upkeep.sweep import sweep
 
 NO_TIME = "the time of the run is over"
@@ -151,8 +148,7 @@ def _expire(planned: StepResult, work: Work) -> StepResult:
 
 
 def _orphans(planned: StepResult, work: Work) -> StepResult:
-    age_ms = max(DAY_MS, GC_ORPHAN_AGE_MS.read(work.head.load().metadata.properties))  # less needs the caller's word
-    result = remove_orphans(work.head, older_than=timedelta(milliseconds=age_ms))
+    result = remove_orphans(work.head, older_than_ms=safe_age_ms(work.head.load().metadata.properties))
     return replace(
         planned,
         outcome=Outcome.DONE,

@@ -12,6 +12,8 @@ from icefield.errors import InvalidInput
 
 T = TypeVar("T")
 
+MOST = 2**63 - 1
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _METRICS_MODE = re.compile(r"none|counts|full|truncate\(0*[1-9]\d{0,8}\)")
 
 
@@ -51,25 +53,28 @@ class ColumnProperty(Generic[T]):
 
 def positive(text: str) -> int:
     """Parse a number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError("it must be at least 1")
-    return number
+    return _whole_number(text, 1)
 
 
 def at_least_two(text: str) -> int:
     """Parse a number of at least 2."""
-    number = int(text)
-    if number < 2:
-        raise ValueError("it must be at least 2")
-    return number
+    return _whole_number(text, 2)
 
 
 def natural(text: str) -> int:
     """Parse a number that is not negative."""
+    return _whole_number(text, 0)
+
+
+def _whole_number(text: str, least: int) -> int:
+    """Parse a number as other engines do, which have 64 bits for it; Python's own spellings are no numbers there."""
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise ValueError("it must be a whole number")
     number = int(text)
-    if number < 0:
-        raise ValueError("it cannot be negative")
+    if number < least:
+        raise ValueError(f"it must be at least {least}" if least else "it cannot be negative")
+    if number > MOST:
+        raise ValueError(f"it must be at most {MOST}")
     return number
 
 

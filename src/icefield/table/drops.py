@@ -12,7 +12,7 @@ from icefield.upkeep.result import silent
 with deferred_imports(__name__):
     from icefield.backend import Backend
     from icefield.commit.operations.choose import operations_of
-    from icefield.commit.relocate import Progress
+    from icefield.commit.relocate import MovedLake, Progress
     from icefield.model.names import TableName
     from icefield.table.table import Table
     from icefield.upkeep.dropped import DroppedTable, DroppedTables
@@ -45,7 +45,10 @@ class LakeDrops(ABC):
         table = self._known(name)
         try:
             version = operations_of(self.backend).load(table)
-        except (CorruptFile, MissingFile, LocationRefused, Unsupported):
+        except (CorruptFile, MissingFile, LocationRefused, Unsupported) as error:
+            moved = MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain(error)
+            if purge and moved is not error:
+                raise moved from error
             version = None  # a table that cannot be read can still be dropped
         self._dropped.drop(table, version, purge=purge)
 

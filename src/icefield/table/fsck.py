@@ -6,18 +6,18 @@ Raises InvalidInput, NoSuchTable, StorageError, CatalogError.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
-from icefield.errors import InvalidInput
+from icefield.errors import IcefieldError, InvalidInput
 from icefield.table.history import TableHistory
 
 with deferred_imports(__name__):
     from icefield.backend import Backend
     from icefield.commit.relocate import MovedLake, Progress
     from icefield.dml.head import LiveHead
-    from icefield.fsck.check import FsckOptions, fsck_lake, fsck_table
+    from icefield.fsck.check import FsckOptions, LakeTables, fsck_lake, fsck_table
     from icefield.fsck.finding import LakeFsck, TableFsck
     from icefield.model.names import TableName
     from icefield.report.measure import check_price, measure_lake, measure_table
@@ -84,6 +84,8 @@ class LakeChecks(ABC):
     ) -> LakeFsck:
         """Check several tables, or all, as `Table.fsck` does; also those whose metadata file cannot be read.
 
+        A table that cannot be checked does not hide the others: it has a finding that says why.
+
         Args:
             tables: The tables. By default all.
             deep: Also open every data and delete file.
@@ -93,9 +95,9 @@ class LakeChecks(ABC):
             dry_run: Return what would be repaired, and change nothing.
             progress: Called with the name of each table that was checked.
         """
-        names = self._named(tables)
+        chosen = LakeTables(self._named(tables), tables is not None, self._explain)
         options = FsckOptions(deep, repair, dry_run)
-        return fsck_lake(self.backend, names, options, together=together, progress=progress)
+        return fsck_lake(self.backend, chosen, options, together=together, progress=progress)
 
     def report(
         self,
@@ -114,8 +116,11 @@ class LakeChecks(ABC):
             progress: Called with the name of each table that is measured.
         """
         heads = [LiveHead(self.backend, name) for name in self._named(tables)]
-        explain = MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain
-        return measure_lake(heads, explain, check_price(price), are_named=tables is not None, progress=progress)
+        return measure_lake(heads, self._explain, check_price(price), are_named=tables is not None, progress=progress)
+
+    @property
+    def _explain(self) -> Callable[[IcefieldError], IcefieldError]:
+        return MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain
 
     def _named(self, tables: Sequence[str] | None) -> list[TableName]:
         """Return the names of these tables, each once, or of all."""

@@ -88,7 +88,7 @@ class TableUpkeep(TableHistory):
         """
         return remove_orphans(
             self._live(),
-            older_than=older_than,
+            older_than_ms=None if older_than is None else int(older_than.total_seconds() * 1000),
             unsafe=unsafe,
             dry_run=dry_run,
             most_locations=most_locations,

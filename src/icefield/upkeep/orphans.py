@@ -10,8 +10,7 @@ A candidate is listed, not reachable, not held by a lease, not marked already, o
 the store's clock, which protects writers without a lease. If the listing does not fit the metadata, nothing is marked.
 """
 
-import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeVar
@@ -48,7 +47,7 @@ T = TypeVar("T")
 def remove_orphans(
     head: TableHead,
     *,
-    older_than: datetime.timedelta | None = None,
+    older_than_ms: int | None = None,
     unsafe: bool = False,
     dry_run: bool = False,
     most_locations: int = MOST_LOCATIONS,
@@ -60,7 +59,7 @@ def remove_orphans(
     base = head.load()
     check_enabled(base.metadata.properties)
     grace_of(base.metadata.properties)
-    age_ms = _age(base, older_than, unsafe=unsafe)
+    age_ms = _age(base, older_than_ms, unsafe=unsafe)
     found = look_until_settled(lambda: _find(head, head.load(), age_ms, dry_run=dry_run))
     orphans, mark = found.orphans, None
     if orphans.num_rows and not dry_run:
@@ -95,9 +94,14 @@ class _Found:
     foreign: int
 
 
-def _age(base: TableVersion, older_than: datetime.timedelta | None, *, unsafe: bool) -> int:
+def safe_age_ms(properties: Mapping[str, str]) -> int:
+    """Return the least age of orphan files that needs no word of the caller."""
+    return max(DAY_MS, GC_ORPHAN_AGE_MS.read(properties))
+
+
+def _age(base: TableVersion, older_than_ms: int | None, *, unsafe: bool) -> int:
     least = GC_ORPHAN_AGE_MS.read(base.metadata.properties)
-    age_ms = least if older_than is None else int(older_than.total_seconds() * 1000)
+    age_ms = least if older_than_ms is None else older_than_ms
     if age_ms < least:
         raise InvalidInput(
             f"cannot remove orphan files that are younger than {least / DAY_MS:g} days: writers of the table rely on "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
-from icefield.errors import NoSuchTable
+from icefield.errors import LocationRefused, NoSuchTable
 
 with deferred_imports(__name__):
     from icefield.backend import Backend
@@ -71,7 +71,7 @@ class LakeUpkeep(ABC):
             Policies(self.backend.catalog),
             Budget.of(self.backend.ambient, minutes, max_bytes),
             on_progress or (lambda _progress: None),
-            MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain,
+            self._moved.explain,
             chosen,
         )
         return run.plan() if dry_run else run.run()
@@ -89,7 +89,13 @@ class LakeUpkeep(ABC):
             except NoSuchTable:  # else it was dropped since the tables were listed
                 if tables is not None:
                     raise
+            except LocationRefused as error:
+                raise self._moved.explain(error) from error
         return found
+
+    @property
+    def _moved(self) -> MovedLake:
+        return MovedLake(self.backend.catalog, self.backend.store, self.warehouse)
 
     def _names_of(self, tables: Sequence[str] | None) -> list[TableName]:
         if tables is None:
