@@ -8,7 +8,6 @@ from typing import Any
 
 import rich_click as click
 
-from icefield.arguments import whole_number
 from icefield.cli.options import branch_option, table_argument
 from icefield.cli.output import Column, print_grid, print_json, print_text
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
@@ -130,10 +129,9 @@ def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
 
     main can also go forward again, to a snapshot that it was at before.
     """
-    number = whole_number(version)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(branch)
-        _run(settings, handle, lambda: handle.rollback(version if number is None else number))
+        _run(settings, handle, lambda: handle.rollback(version))
 
 
 @click.command(cls=LakeCommand)

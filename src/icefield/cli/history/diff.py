@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from icefield.arguments import whole_number
 from icefield.cli.options import html_option, table_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
@@ -23,9 +21,6 @@ with deferred_imports(__name__):
     from icefield.history.diff import VersionDiff
     from icefield.history.log import LogEntry
     from icefield.table.reading.readable import python_values
-
-if TYPE_CHECKING:
-    from icefield.plan.versions import AsOf
 
 MOST_PARTITIONS = 20  # that the text shows
 LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operation"), Column("refs"), Column(""))
@@ -47,7 +42,7 @@ def diff(settings: Settings, table: str, before: str, after: str | None, rows: i
     moved to another file, as by compaction, are not shown.
     """
     with open_lake(settings) as lake:
-        found = lake.table(table).diff(_version(before), None if after is None else _version(after))
+        found = lake.table(table).diff(before, after)
         shown = {"added": _some(found.added(), rows), "removed": _some(found.removed(), rows)}
         if html is not None:
             plain = {change: _plain(shown[change]) for change in ("removed", "added")}
@@ -77,11 +72,6 @@ def log(settings: Settings, table: str, *, ref: str | None, graph: bool, html: P
             print_text(line)
     elif html is None:
         print_grid(LOG_COLUMNS, [_log_row(entry) for entry in entries])
-
-
-def _version(text: str) -> AsOf:
-    number = whole_number(text)
-    return text if number is None else number
 
 
 def _some(batches: pa.RecordBatchReader, count: int) -> pa.Table:
