@@ -3,9 +3,12 @@
 Names and values may come from others, so HTML is escaped.
 """
 
+import datetime
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from textwrap import shorten
+from uuid import UUID
 
 LONGEST_ROW = 200  # characters
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -38,7 +41,15 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object
 
 def row_text(row: Mapping[str, object]) -> str:
     """Show a row in a message, a long one cut."""
-    return shorten(", ".join(f"{name} = {value!r}" for name, value in row.items()), LONGEST_ROW)
+    return shorten(", ".join(f"{name} = {_value_text(value)}" for name, value in row.items()), LONGEST_ROW)
+
+
+def _value_text(value: object) -> str:
+    """Show times and decimals without the names of their Python types."""
+    if value is None:
+        return "NULL"
+    is_literal = isinstance(value, datetime.date | datetime.time | Decimal | UUID)
+    return str(value) if is_literal else repr(value)
 
 
 def format_bytes(count: float) -> str:

@@ -26,6 +26,21 @@ def test_a_branch_is_created_kept_moved_and_dropped(orders: Icefield, monkeypatc
     assert refs(orders) == ["main"]
 
 
+def test_a_tag_is_found_by_name_even_if_that_is_a_number(orders: Icefield) -> None:
+    before = orders("count", "shop.orders", "--json").json["count"]
+    snapshot_id = orders("describe", "shop.orders", "--json").json["refs"]["main"]
+    orders("tag", "shop.orders", "2026")
+    orders("delete", "shop.orders", "--where", "id = 1", "--yes")
+    for version in ("2026", snapshot_id):
+        assert orders("count", "shop.orders", "--as-of", version, "--json").json["count"] == before
+    assert orders("diff", "shop.orders", "2026", "--json").json["rows"] == {"added": 0, "removed": 1}
+    orders("tag", "shop.orders", "7", "--at", "2026")
+    orders("rollback", "shop.orders", "7")
+    assert orders("count", "shop.orders", "--json").json["count"] == before
+    missing = orders("count", "shop.orders", "--as-of", "8")
+    assert missing.err.startswith("error: the table has no snapshot 8 ")
+
+
 def test_a_tag_is_renamed_and_what_is_missing_is_refused(orders: Icefield) -> None:
     orders("tag", "shop.orders", "q1")
     assert orders("tag", "shop.orders", "q1", "--rename", "first").out.startswith("renamed q1 to tag first at ")

@@ -107,7 +107,8 @@ def test_a_check_that_breaks_says_which_rows_break_it(table: Table, check: str) 
 @pytest.mark.parametrize(
     "check",
     ["nothing < 3", "min(nothing) > 3", "count() > 1", "min(id, amount) > 3", "min(*) > 1", "count(*) > 'x' AND",
-     "count(*) > 1 AND id > 3", "age_hours(id) < 3", "min(address) > 3", "count(* > 3"],
+     "count(*) > 1 AND id > 3", "age_hours(id) < 3", "min(address) > 3", "count(* > 3", "nulls(address) = 0",
+     "null_share(address) < 1 OR count(*) > 1"],
 )  # fmt: skip
 def test_a_check_that_cannot_be_run_is_refused_when_it_is_kept_and_when_it_is_run(table: Table, check: str) -> None:
     before = table.metadata
@@ -116,6 +117,13 @@ def test_a_check_that_cannot_be_run_is_refused_when_it_is_kept_and_when_it_is_ru
     with pytest.raises(InvalidInput, match="the check 'one' cannot be run"):
         table.publish("staging", checks={"one": check})
     assert table.metadata == before
+
+
+def test_a_message_shows_values_without_the_names_of_their_types(table: Table) -> None:
+    failure = failure_of(table, "id = 3")
+    assert failure is not None
+    shown = "id = 3, amount = 3.00, email = NULL, ts = "
+    assert f"1 row(s), such as {shown}{NOW}" in str(failure)
 
 
 def test_a_new_table_with_a_wrong_check_is_not_created(lake: Lake) -> None:

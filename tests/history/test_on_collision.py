@@ -98,6 +98,20 @@ def test_equality_deletes_cannot_give_way() -> None:
     assert values(table)[1] == "new"
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("then", ["nothing", "compact", "convert"])
+def test_a_row_that_an_equality_upsert_of_ours_replaced_still_collides(mode: str, then: str) -> None:
+    table = make(3, mode)
+    table.upsert(rows(1, value="ours"), on=["id"], mode="equality")
+    table.at("staging").update({"value": "'theirs'"}, where="id = 1")
+    if then != "nothing":
+        table.compact() if then == "compact" else table.convert_equality_deletes()
+    with pytest.raises(ConcurrentChange, match="decides only about rows that have row ids"):
+        table.publish("staging", on_collision="theirs")
+    table.publish("staging", on_collision="ours")
+    assert values(table) == {**OLD, 1: "ours"}
+
+
 def collided_files(table: Table) -> list[str]:
     """Change rows 1 and 5, which are in two files, on both sides; return the files."""
     for ref in ("main", "staging"):

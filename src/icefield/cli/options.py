@@ -2,18 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import rich_click as click
 
-from icefield.arguments import whole_number
 from icefield.cli.lakes import open_lake
 from icefield.cli.pairs import parse_pairs
 from icefield.errors import IcefieldError
 from icefield.model.snapshot import MAIN
-
-if TYPE_CHECKING:
-    from icefield.plan.versions import AsOf  # it loads Arrow, which `--help` can do without
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +43,6 @@ def as_of_option() -> Callable[[F], F]:
     return click.option(
         "--as-of",
         metavar="VERSION",
-        callback=parse_version,
         help="The version to read: a snapshot id, a time such as 2026-01-31T12:00:00Z, a branch or a tag.",
     )
 
@@ -64,7 +59,7 @@ def html_option(what: str) -> Callable[[F], F]:
 
 def version_argument(name: str) -> Callable[[F], F]:
     """A version of a table, which may be left out."""
-    return click.argument(name, metavar=f"[{name.upper()}]", required=False, callback=parse_version)
+    return click.argument(name, metavar=f"[{name.upper()}]", required=False)
 
 
 def select_option() -> Callable[[F], F]:
@@ -83,11 +78,6 @@ def definition_options() -> Callable[[F], F]:
         return command
 
     return decorate
-
-
-def parse_version(_: click.Context, __: click.Parameter, text: str | None) -> "AsOf | None":
-    """Parse a version: a number is a snapshot id; any other text is a time, a branch or a tag."""
-    return text if (number := whole_number(text)) is None else number
 
 
 def _parse_select(_: click.Context, __: click.Parameter, text: str | None) -> list[str] | None:

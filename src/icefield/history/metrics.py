@@ -173,7 +173,7 @@ def _ordered_type(schema: Schema, metric: Metric) -> Type:
 def _counted(kind: Type) -> Callable[[Schema, Metric], Type]:
     def type_of(schema: Schema, metric: Metric) -> Type:
         if metric.column is not None:
-            _column_type(schema, metric)  # raises an error if there is none
+            bind(f"{metric.term} IS NULL", schema)  # raises an error if there is none, or if it is a struct
         return kind
 
     return type_of

@@ -43,10 +43,9 @@ def resolve_version(metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVers
         ref = metadata.refs[as_of]
         head = metadata.snapshot_by_id(ref.snapshot_id)
         return ResolvedVersion(head, metadata.schema) if ref.kind is RefKind.BRANCH else _at_snapshot(metadata, head)
-    number = whole_number(as_of)
-    if number is not None and metadata.snapshots.find(number) is not None:
+    number, moment = whole_number(as_of), _parse_time(as_of)
+    if number is not None and (moment is None or metadata.snapshots.find(number) is not None):
         return _at_snapshot(metadata, metadata.snapshot_by_id(number))
-    moment = _parse_time(as_of)
     if moment is None:
         metadata.ref_head(as_of)  # raises an error that lists the refs
     return _at_snapshot(metadata, metadata.snapshot_as_of(to_millis(moment)))  # type: ignore[arg-type]

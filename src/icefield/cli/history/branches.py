@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
-from icefield.cli.options import branch_option, parse_version, table_argument
+from icefield.cli.options import branch_option, table_argument
 from icefield.cli.output import Column, print_grid, print_json, print_text
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.deferred import deferred_imports
@@ -19,9 +19,6 @@ with deferred_imports(__name__):
     from icefield.cli.commands.snapshots import snapshot_value
     from icefield.cli.lakes import open_lake
     from icefield.table.table import Table
-
-if TYPE_CHECKING:
-    from icefield.plan.versions import AsOf
 
 REF_COLUMNS = (
     Column("name"),
@@ -124,10 +121,10 @@ def revert(settings: Settings, /, table: str, snapshot: int, branch: str, **opti
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("version", metavar="VERSION", callback=parse_version)
+@click.argument("version", metavar="VERSION")
 @branch_option()
 @click.pass_obj
-def rollback(settings: Settings, table: str, version: AsOf, branch: str) -> None:
+def rollback(settings: Settings, table: str, version: str, branch: str) -> None:
     """Move a branch back to an earlier version: a snapshot id, a time, a branch or a tag.
 
     main can also go forward again, to a snapshot that it was at before.

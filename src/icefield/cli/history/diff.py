@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from icefield.cli.options import html_option, parse_version, table_argument, version_argument
+from icefield.cli.options import html_option, table_argument, version_argument
 from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.deferred import deferred_imports
@@ -23,23 +22,20 @@ with deferred_imports(__name__):
     from icefield.history.log import LogEntry
     from icefield.table.reading.readable import python_values
 
-if TYPE_CHECKING:
-    from icefield.plan.versions import AsOf
-
 MOST_PARTITIONS = 20  # that the text shows
 LOG_COLUMNS = (Column("snapshot", "right"), Column("committed"), Column("operation"), Column("refs"), Column(""))
 
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.argument("before", metavar="BEFORE", callback=parse_version)
+@click.argument("before", metavar="BEFORE")
 @version_argument("after")
 @click.option(
     "--rows", metavar="N", type=click.IntRange(0), default=5, show_default=True, help="How many rows to show."
 )
 @html_option("the difference")
 @click.pass_obj
-def diff(settings: Settings, table: str, before: AsOf, after: AsOf | None, rows: int, html: Path | None) -> None:
+def diff(settings: Settings, table: str, before: str, after: str | None, rows: int, html: Path | None) -> None:
     """Compare two versions of a table: rows, files, partitions, columns, properties, partition spec.
 
     A version is a snapshot id, a time, a branch or a tag; AFTER is by default the head of main. Rows that were only

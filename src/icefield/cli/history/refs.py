@@ -7,7 +7,7 @@ import rich_click as click
 
 from icefield.cli.commands.upkeep import parse_age
 from icefield.cli.lakes import open_lake
-from icefield.cli.options import parse_version, table_argument
+from icefield.cli.options import table_argument
 from icefield.cli.output import print_json, print_text
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
@@ -33,7 +33,7 @@ def _ref_options(command: F) -> F:
         click.option("--drop", is_flag=True, help="Drop it."),
         click.option("--rename", metavar="NAME", help="Give it another name."),
         click.option(
-            "--at", metavar="VERSION", callback=parse_version,
+            "--at", metavar="VERSION",
             help="Where it starts: a snapshot id, a time, a branch or a tag. [default: the head of main]",
         ),
     ):  # fmt: skip

@@ -221,11 +221,23 @@ class FastForward:
             )
         if source.schema_id is not None:
             check_fits(base.schema_by_id(source.schema_id), base)
+        if target is None:
+            _check_not_replaced(base, self.branch, self.to, source)
         memory = take_over(base, self.branch, self.to, source)
         return _change(base, self.branch, _moved(base, self.branch, source), *memory)
 
     def reusable_files(self) -> Sequence[str]:
         return ()
+
+
+def _check_not_replaced(base: TableMetadata, branch: str, to: str, source: Snapshot) -> None:
+    """Refuse to bring back what `main` was before the table was replaced."""
+    past = {entry.snapshot_id for entry in base.snapshot_log}
+    if branch == MAIN and any(snapshot.snapshot_id in past for snapshot in base.ancestors(source)):
+        raise ConcurrentChange(
+            f"cannot publish {to!r}: it began before the table was replaced",
+            hint="Nothing was changed; apply its changes again on a new branch, and drop this one",
+        )
 
 
 def check_is_checked(branch: str, head: Snapshot, checked_id: int | None) -> None:

@@ -205,10 +205,12 @@ class _Proposal:
         return rows
 
     def _sides(self, theirs: Difference, ours: Difference) -> tuple[Side, Side]:
-        maps = [
-            load_row_maps(self.reading.store, find_rewrites(each)) for each in (self.request.theirs, self.request.ours)
-        ]
-        return Side(theirs, maps[0]), Side(ours, maps[1])
+        sides = (theirs, self.request.theirs), (ours, self.request.ours)
+        mine, other = (
+            Side(difference, load_row_maps(self.reading.store, find_rewrites(by)), any(map(_adds_key_deletes, by)))
+            for difference, by in sides
+        )
+        return mine, other
 
     def _find_ours(self, theirs: Difference) -> Difference:
         """Return how the branch differs from the base, if that matters: rows that are only added fit any version.
@@ -248,7 +250,7 @@ class _Proposal:
     def _hint(self, found: Sequence[Collision]) -> str:
         hint = "undo one of the two changes, or apply it again by hand"
         if self.action.decision:
-            return f"on_collision decides only about rows that have row ids; {hint}"
+            return f"on_collision decides only about rows that have row ids, and keep them on both sides; {hint}"
         can_decide = self.base.has_row_ids and isinstance(self.action.source, OfBranch | OfSnapshot)
         if can_decide and any(each.kind is CollisionKind.ROWS for each in found):
             return f"{hint}, or decide about rows with on_collision"
@@ -363,6 +365,10 @@ def _are_same_rows(rows: Sequence[tuple[FileTask, Positions]], others: Sequence[
 def _may_share_files(snapshot: Snapshot) -> bool:
     """Return whether other branches may have files of a snapshot."""
     return any(key in snapshot.summary for key in (MERGED, PICKED))
+
+
+def _adds_key_deletes(snapshot: Snapshot) -> bool:
+    return snapshot.summary.get("added-equality-deletes", "0") != "0"
 
 
 def _are_all_inside(files: PlannedFiles, folder: str) -> bool:

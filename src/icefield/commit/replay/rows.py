@@ -36,10 +36,14 @@ from icefield.parquet.read.task import DeleteFile, FileTask
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two versions that came after the base: how it differs from it, and where its rewrites moved rows."""
+    """One of the two versions that came after the base: how it differs from it, and where its rewrites moved rows.
+
+    replaces_by_keys: it may have replaced rows by equality deletes, so that rows with other ids stand for them.
+    """
 
     difference: Difference
     maps: RowMaps
+    replaces_by_keys: bool = False
 
     @cached_property
     def removed(self) -> frozenset[str]:
@@ -165,7 +169,9 @@ class RowApplication:
             files, into = self.theirs.added, self._left_out
         else:
             files, into = self._added_by_ours, self._wanted
-        find_by_ids(lost, list(files.values()), self.metadata, self.context.store, into, changed=True)
+        rest = find_by_ids(lost, list(files.values()), self.metadata, self.context.store, into, changed=True)
+        if decider is Decider.THEIRS and self.ours.replaces_by_keys:
+            return rest
         return without_ids(lost, self.metadata, self.context.store)
 
     def leave_out_moved(self, lost: Sequence[Lost]) -> tuple[list[Lost], dict[str, Positions]]:

@@ -16,10 +16,13 @@ from icefield.commit.validate.ancestry import (
     REVERTED,
     Parted,
     all_contained,
+    check_known,
+    check_not_among,
     contains,
     find_origins,
     find_parting,
     find_rewrites,
+    merge_summary,
     summary_id,
 )
 from icefield.commit.validate.key_history import take_over
@@ -85,7 +88,7 @@ class OfBranch:
             return None
         return replace(
             _since_parting(base, parted, theirs),
-            summary={MERGED: str(theirs.snapshot_id), MERGED_BRANCH: self.branch},
+            summary={**merge_summary(theirs, parted), MERGED_BRANCH: self.branch},
             updates=take_over(base, ref, self.branch, theirs),
             requirements=[AssertRefSnapshotId(self.branch, theirs.snapshot_id)],
         )
@@ -108,7 +111,7 @@ class OfVersion:
         parted = find_parting(base, ours, theirs)
         if not parted.theirs:
             return None
-        return replace(_since_parting(base, parted, theirs), summary={MERGED: str(self.snapshot_id)})
+        return replace(_since_parting(base, parted, theirs), summary=merge_summary(theirs, parted))
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,8 @@ class OfSnapshot:
             return None
         before = _parent(base, snapshot, self.verb)
         parted_before = NOT_PARTED if before is None or head is None else find_parting(base, head, before)
+        since = all_contained(base, head) if before is None else parted_before.ours
+        check_not_among(base, since, find_covered(base, self.snapshot_id))
         self._check_restored(base, ref, head, parted_before)
         merged = base.snapshots.find(summary_id(snapshot, MERGED) or 0)
         # Of a publish, the branch may contain a part already.
@@ -186,6 +191,7 @@ class OppositeOf:
             return None
         before = _parent(base, snapshot, self.verb)
         ours = find_parting(base, head, snapshot).ours
+        check_not_among(base, ours, find_covered(base, self.snapshot_id))
         return Request(snapshot, before, ours, (), {REVERTED: str(self.snapshot_id)})
 
     def _check_not_undone(self, base: TableMetadata, ref: str, contained: Sequence[Snapshot]) -> None:
@@ -207,6 +213,7 @@ def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Req
 
     If there are several bases, the others are applied to that of the version's own line, as it did itself.
     """
+    check_known(base, parted)
     ours_restored, theirs_restored = (find_restored(base, each) for each in (parted.ours, parted.theirs))
     if both := ours_restored.keys() & theirs_restored.keys():
         raise ConcurrentChange(

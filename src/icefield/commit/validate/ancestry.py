@@ -6,13 +6,17 @@ of the branch it was published to; its summary names the head of the other one:
     main      A ── M1 ── P        P: icefield.merged-snapshot-id = B2
                └── B1 ── B2       P contains A, M1, B1 and B2
 
-Raises ConcurrentChange for versions that have no snapshot in common.
+It lists the others, too (`icefield.merged-snapshot-ids`): if B2 expires, it is still known that P contains B1. What a
+version contained before one of its snapshots expired is not known. If that may be a change of the other version, the
+change might be applied twice, so that the two are not merged.
+Raises ConcurrentChange for versions that have no snapshot in common, or of which it is not known which they have.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 from icefield.arguments import whole_number
 from icefield.errors import ConcurrentChange
@@ -20,12 +24,15 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
 
 MERGED = "icefield.merged-snapshot-id"
+MERGED_MORE = "icefield.merged-snapshot-ids"  # the snapshots before MERGED that came with it, newest first
 MERGED_BRANCH = "icefield.merged-branch"
 PICKED = "source-snapshot-id"  # Iceberg's key for a cherry-pick
 REVERTED = "icefield.reverted-snapshot-id"
 _OURS, _THEIRS = 1, 2
 _BOTH = _OURS | _THEIRS
 _INSIDE = 4  # contained by a snapshot that both sides contain
+_MOST_LISTED = 100  # of MERGED_MORE
+_APPLY_AGAIN = "Nothing was changed; apply the changes again on a new branch"
 
 
 @dataclass(frozen=True)
@@ -60,15 +67,88 @@ def find_parting(metadata: TableMetadata, ours: Snapshot, theirs: Snapshot) -> P
             bases.append(snapshot)
         elif sides & _INSIDE == 0:
             only[sides].append(snapshot)
-    began_empty = all(any(s.parent_snapshot_id is None for s in side) for side in only.values())
-    if not bases and not began_empty:
+    if not bases and not _began_empty(*only.values()):
         raise ConcurrentChange(
-            f"snapshots {ours.snapshot_id} and {theirs.snapshot_id} have no snapshot in common: it has expired, or "
-            "there never was one",
-            hint="Nothing was changed; apply the changes again on a new branch",
+            f"snapshots {ours.snapshot_id} and {theirs.snapshot_id} have no snapshot in common: it has expired, the "
+            "table was replaced since, or there never was one",
+            hint=_APPLY_AGAIN,
         )
     mine, other = tuple(only[_OURS]), tuple(only[_THEIRS])
     return Parted(tuple(bases), mine, other, _find_picked(metadata, mine, other))
+
+
+def _began_empty(ours: list[Snapshot], theirs: list[Snapshot]) -> bool:
+    """Return whether two versions have their first snapshots, and those of one are empty: of a branch of no rows.
+
+    If both began with rows, one of them is what the table was before it was replaced.
+    """
+    roots = [[each for each in side if each.parent_snapshot_id is None] for side in (ours, theirs)]
+    return all(roots) and any(all(map(_is_empty, side)) for side in roots)
+
+
+def _is_empty(snapshot: Snapshot) -> bool:
+    return snapshot.summary.get("total-data-files") == "0"
+
+
+def check_known(metadata: TableMetadata, parted: Parted) -> None:
+    """Refuse two versions of which one may have contained a change of the other before its history expired."""
+    mine, other = (_newest_cut(metadata, side) for side in (parted.ours, parted.theirs))
+    if mine is not None and other is not None:
+        _refuse_unknown(mine)
+    for cut, side in ((mine, parted.theirs), (other, parted.ours)):
+        if cut is not None and any(_is_older(metadata, each, cut) for each in side):
+            _refuse_unknown(cut)
+
+
+def check_not_among(metadata: TableMetadata, snapshots: Iterable[Snapshot], snapshot_ids: Iterable[int]) -> None:
+    """Refuse a change if what expired before some snapshots may have contained it, or taken it back."""
+    cut = _newest_cut(metadata, snapshots)
+    if cut is None:
+        return
+    for found in map(metadata.snapshots.find, snapshot_ids):
+        if found is None or _is_older(metadata, found, cut):
+            _refuse_unknown(cut)
+
+
+def _newest_cut(metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> Snapshot | None:
+    """Return the newest of some snapshots before which something has expired; what that contained is not known."""
+    cut = [each for each in snapshots if None in _parents(metadata, each)]
+    return newest_first(metadata, cut)[0] if cut else None
+
+
+def _is_older(metadata: TableMetadata, snapshot: Snapshot, other: Snapshot) -> bool:
+    order = _Order(metadata)
+    return order.of(snapshot) > order.of(other)
+
+
+def _refuse_unknown(cut: Snapshot) -> NoReturn:
+    raise ConcurrentChange(
+        "cannot apply the change: it is not known whether both sides have it, because what came before snapshot "
+        f"{cut.snapshot_id} has expired",
+        hint=_APPLY_AGAIN,
+    )
+
+
+def merge_summary(merged: Snapshot, parted: Parted) -> dict[str, str]:
+    """Return the summary of a snapshot that merges another version: by it, it contains what that contains."""
+    more = [str(each.snapshot_id) for each in parted.theirs if each.snapshot_id != merged.snapshot_id]
+    listed = {MERGED_MORE: " ".join(more[:_MOST_LISTED])} if more else {}
+    return {MERGED: str(merged.snapshot_id), **listed}
+
+
+def _parents(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[Snapshot | None]:
+    """Yield the snapshots that one directly contains; None for one that has expired and may have contained others."""
+    if snapshot.parent_snapshot_id is not None:
+        yield metadata.snapshots.find(snapshot.parent_snapshot_id)
+    if (merged_id := summary_id(snapshot, MERGED)) is None:
+        return
+    if (merged := metadata.snapshots.find(merged_id)) is not None:
+        yield merged
+        return
+    listed = snapshot.summary.get(MERGED_MORE, "").split()
+    yield from (found for each in listed if (found := metadata.snapshots.find(whole_number(each) or 0)) is not None)
+    if len(listed) >= _MOST_LISTED:
+        yield None
 
 
 def _find_picked(
@@ -106,8 +186,7 @@ def all_contained(metadata: TableMetadata, version: Snapshot | None) -> Iterator
             continue
         seen.add(snapshot.snapshot_id)
         yield snapshot
-        parents = snapshot.parent_snapshot_id, summary_id(snapshot, MERGED)
-        left += [metadata.snapshots.find(each) for each in parents if each is not None]
+        left += _parents(metadata, snapshot)
 
 
 def only_in(metadata: TableMetadata, version: Snapshot, other: Snapshot | None) -> tuple[Snapshot, ...]:
@@ -151,16 +230,13 @@ def _walk(metadata: TableMetadata, ours: Snapshot, theirs: Snapshot) -> Iterator
             own |= _INSIDE
         if own & _INSIDE and all(sides[each] & _INSIDE for *_, each in heap):
             return
-        for parent_id in (snapshot.parent_snapshot_id, summary_id(snapshot, MERGED)):
-            if parent_id is None:
+        for parent in _parents(metadata, snapshot):
+            if parent is None:  # expired
                 continue
-            if parent_id not in known:
-                parent = metadata.snapshots.find(parent_id)
-                if parent is None:  # expired
-                    continue
-                known[parent_id] = parent
+            if parent.snapshot_id not in known:
+                known[parent.snapshot_id] = parent
                 heapq.heappush(heap, order.of(parent))
-            sides[parent_id] = sides.get(parent_id, 0) | own
+            sides[parent.snapshot_id] = sides.get(parent.snapshot_id, 0) | own
 
 
 @dataclass(frozen=True)

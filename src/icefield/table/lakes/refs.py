@@ -6,13 +6,14 @@ Raises AlreadyExists, NoSuchSnapshot, NoSuchTable, ConcurrentChange, Unsupported
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
-from icefield.errors import NoSuchSnapshot
+from icefield.errors import IcefieldError, NoSuchSnapshot
 from icefield.model.snapshot import MAIN, RefKind, note_keys
 from icefield.storage.store import StaysInProcess
 from icefield.table.lakes.notes import LakeNotes
@@ -130,11 +131,15 @@ class LakeVersion(StaysInProcess):
             transaction.pin(tables)
             opened = {name: transaction.table(name) for name in tables}
             heads = {table.commit_head.name: table.commit_head for table in opened.values()}
-            checked = {name: table.check_branch(self.name, beside=heads) for name, table in opened.items()}
+            checked = {}
+            for name, table in opened.items():
+                with _naming(name):
+                    checked[name] = table.check_branch(self.name, beside=heads)
             for name, table in opened.items():
                 # The metadata of the head does not count as a read of rows: those that others add do not collide.
                 before = table.commit_head.load().metadata.ref_head(to)
-                made = Replay(table.commit_head, to, dry_run, notes, decision).publish(self.name, checked[name])
+                with _naming(name):
+                    made = Replay(table.commit_head, to, dry_run, notes, decision).publish(self.name, checked[name])
                 changed += [name] if made is not None and made != before else []
         return changed
 
@@ -151,6 +156,16 @@ class LakeVersion(StaysInProcess):
 
     def __repr__(self) -> str:
         return f"LakeVersion({self.name!r}, {len(self._uuids)} tables)"
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    """Have errors about one of the tables say which one it is."""
+    try:
+        yield
+    except IcefieldError as error:
+        error.message = f"{table}: {error.message}"
+        raise
 
 
 def _tables_with(lake: LakeRefs, name: str) -> dict[str, UUID]:
