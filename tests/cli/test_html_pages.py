@@ -110,7 +110,8 @@ def test_the_report_of_a_table_has_a_cell_for_each_partition_and_a_bar_for_each_
 
 @pytest.mark.parametrize(("more", "said"), [(0, "drawn"), (1, "1 more is not drawn"), (2, "2 more are not drawn")])
 def test_the_heat_map_says_how_many_partitions_it_leaves_out(more: int, said: str) -> None:
-    partitions = {(f"day={number}",): PartitionTotals(1, 1, 10) for number in range(1_500 + more)}
+    days = [f"day={number}" for number in range(1_500 + more)]
+    partitions: dict[tuple[str, ...], PartitionTotals] = {(day,): PartitionTotals(1, 1, 10) for day in days}
     layout = Layout("t.t", (10,) * len(partitions), 100, partitions)
     assert (said in render_report(StorageReport("t.t"), [layout], 0)) is bool(more)
 
