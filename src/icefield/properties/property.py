@@ -67,7 +67,7 @@ def natural(text: str) -> int:
 
 
 def _whole_number(text: str, least: int) -> int:
-    """Parse a number as other engines do, which have 64 bits for it; Python's own spellings are no numbers there."""
+    """Parse a number as other engines do, which have 64 bits for it; spellings that only Python knows are refused."""
     if not _WHOLE_NUMBER.fullmatch(text):
         raise ValueError("it must be a whole number")
     number = int(text)
