@@ -64,7 +64,7 @@ INSIDE = {
     "parquet": ("read", "write", "add_files"),
     "plan": ("partition",),
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
-    "sql": ("syntax", "filters", "query", "schema", "rows", "procedures", "commands"),
+    "sql": ("syntax", "filters", "text", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
     "table": ("reading", "lakes"),
     "types": ("values",),
@@ -163,7 +163,7 @@ DOORS = {
     ),
     "properties": ALL,
     "spark": (),
-    "sql": ("execute", "session", "syntax.script"),
+    "sql": ("execute", "session", "syntax.place", "syntax.script"),
     "storage": (
         *("disk", "local", "location", "memory", "process_lock", "read_ahead", "roots", "routed", "sizes", "store"),
         *("object_store.conditional", "object_store.directory"),

@@ -8,8 +8,8 @@ from icefield.sql.filters.filters import filter_of, without_nulls
 from icefield.sql.filters.query_text import TextTable, read_text
 from icefield.sql.filters.text_expressions import Moment, known_values
 from icefield.sql.filters.zone import Zone
-from icefield.sql.query.mentions import find_mentions
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.mentions import find_mentions
 from icefield.types.calendar import MICROS_PER_DAY
 from icefield.types.text import parse_schema
 

@@ -94,6 +94,16 @@ def test_names_of_every_kind(shop: Lake, spark: SparkSession) -> None:
             "SELECT id, _spec_id, _partition.day FROM shop.orders WHERE id = 3": [(3, 0, date(2026, 1, 2))],
             "SELECT *, o._pos FROM shop.orders o WHERE o._file IS NOT NULL AND id = 1": [(1, "ann", DAY, 0)],
             "SELECT * EXCEPT (day), _pos FROM shop.orders WHERE id = 3": [(3, "ann", 0)],
+            "SELECT orders.customer, orders.day, other.orders.id FROM shop.orders JOIN other.orders "
+            "ON shop.orders.id = other.orders.id": [("ann", DAY, 1)],
+            "SELECT CASE WHEN id IN (SELECT id FROM other.orders) THEN 'a' ELSE (SELECT max(name) FROM shop.customers) "
+            "END FROM shop.orders WHERE id < 3": [("Bob",), ("a",)],
+            "SELECT count(*) FILTER (WHERE id IN (SELECT id FROM other.orders)) FROM shop.orders": [(1,)],
+            "WITH orders AS (SELECT 7 AS id) SELECT shop.orders.id FROM orders AS o JOIN shop.orders ON o.id > 0": [
+                (1,),
+                (2,),
+                (3,),
+            ],
         },
     )
     spark.catalog.dropTempView("numbers")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from icefield.errors import InvalidInput
 from icefield.expr.query.functions import words
-from icefield.sql.query.mentions import Part, find_mentions
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.mentions import Part, find_mentions
 
 # A query, and the relations that it names, each as it is written.
 QUERIES = {

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from icefield.spark.session.session import is_remote
-from icefield.sql.query.mentions import find_mentions
-from icefield.sql.query.rewrite import Replaced, edits_of, rewrite
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.labels import Replaced, edits_of
+from icefield.sql.text.mentions import find_mentions
+from icefield.sql.text.rewrite import rewrite
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,6 @@ again for each action. Raises RefusedBySpark.
 """
 
 import io
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
@@ -20,6 +19,7 @@ from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.spark.session.analysis_errors import logged_once
 from icefield.spark.session.session import active_in_jvm, is_remote
 from icefield.spark.sql.refusals import refusal_of
+from icefield.spark.sql.relations import find_relations
 
 
 class SessionSql:
@@ -120,26 +120,6 @@ def _argument(value: Any) -> Any:
             return array(*(lit(_argument(each)) for each in value))
         case _:
             return value
-
-
-def find_relations(spark: Any, text: str) -> list[str]:
-    """Return the names of relations that Spark's parser finds in a query, each as `[a, b]`."""
-    parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - pyspark has no other way to it
-    nodes = json.loads(parser.parsePlan(text).toJSON())
-    found: list[str] = []
-    _collect(nodes, found)
-    return found
-
-
-def _collect(value: Any, found: list[str]) -> None:
-    """Collect the names in a plan, its common table expressions and its subqueries."""
-    if isinstance(value, dict):
-        if str(value.get("class", "")).endswith(".UnresolvedRelation"):
-            found.append(str(value["multipartIdentifier"]))
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            _collect(each, found)
 
 
 @contextmanager

@@ -15,12 +15,12 @@ import pyarrow as pa
 from icefield.errors import InvalidInput, NoSuchSnapshot
 from icefield.plan.versions import resolve_version
 from icefield.sql.procedures.rewrites import DATA_FILES, counts_of_compaction
-from icefield.sql.query.constants import constant_value, time_value
 from icefield.sql.rows.expressions import pointing_into
 from icefield.sql.rows.target import Target
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.text.constants import constant_value, time_value
 
 _VACUUMED = pa.schema(
     {

@@ -19,10 +19,10 @@ from icefield.arguments import whole_number
 from icefield.engine.choose import EngineName
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.model.names import TableName
-from icefield.sql.query.constants import as_moment, constant_value, evaluate, session_zone
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.text.constants import as_moment, constant_value, evaluate, session_zone
 from icefield.table.table import Table
 
 

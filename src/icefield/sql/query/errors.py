@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from icefield.engine.queries.sql import RefusedBySpark
 from icefield.errors import IcefieldError, InvalidInput, NoSuchTable
 from icefield.expr.query.lexer import lex
-from icefield.sql.query.rewrite import Rewritten
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.rewrite import Rewritten
 
 _NO_RELATION = ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND")
 _GENERATED = re.compile(r"`?(icefield_[0-9a-f]{32}_\d+_x*|_pyspark_connect_temp_view_[0-9a-f]{32})`?(\.?)")

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from icefield.plan.partition.values import partition_fields
 from icefield.sql.query.references import Reference
-from icefield.sql.query.rewrite import Edit
-from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star
+from icefield.sql.text.rewrite import Edit
+from icefield.sql.text.shape import Mention, Qualified, Scope, Shape, Star
 from icefield.types.metadata_columns import with_metadata_columns
 
 

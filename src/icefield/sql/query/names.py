@@ -10,13 +10,13 @@ from typing import Any
 
 from icefield.engine.rows import is_spark
 from icefield.errors import InvalidInput, Unsupported
-from icefield.sql.query.mentions import Part, find_mentions
 from icefield.sql.query.references import Reference, find_relation_of, name_of, with_versions
-from icefield.sql.query.rewrite import frame_name
-from icefield.sql.query.shape import Mention, Shape
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.text.mentions import Part, find_mentions
+from icefield.sql.text.rewrite import frame_name
+from icefield.sql.text.shape import Mention, Shape
 from icefield.view import MAX_DEPTH
 
 _TRANSFORMS = frozenset({"bucket", "truncate", "years", "months", "days", "hours", "iceberg_version"})

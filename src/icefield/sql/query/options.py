@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from icefield.arguments import whole_number
 from icefield.errors import InvalidInput, Unsupported
 from icefield.plan.versions import AsOf
-from icefield.sql.query.constants import constant_value
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.constants import constant_value
 
 _REFS = ("branch", "tag")
 _VERSIONS = ("snapshot-id", "as-of-timestamp", *_REFS)

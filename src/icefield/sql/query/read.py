@@ -21,16 +21,17 @@ from icefield.expr.query.lexer import lex
 from icefield.model.names import TableName
 from icefield.sql.query.errors import error_of, without_generated
 from icefield.sql.query.hidden import edits_of_stars, with_hidden_columns
-from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution, given_value
 from icefield.sql.query.pins import Pins
 from icefield.sql.query.prune import Inside, plan_filters
 from icefield.sql.query.references import Reference, pin
-from icefield.sql.query.rewrite import Edit, Replaced, Rewritten, edits_of, rewrite
 from icefield.sql.session import Relation, Run
 from icefield.sql.syntax.cursor import Name
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.sql.syntax.strings import literal_of
+from icefield.sql.text.labels import Replaced, edits_of
+from icefield.sql.text.mentions import Part
+from icefield.sql.text.rewrite import Edit, Rewritten, rewrite
 from icefield.view import Reading
 
 # Opens a reference as a DataFrame.
@@ -145,11 +146,12 @@ class Opening:
         """Return the text for Spark, in which generated names stand for relations."""
         catalog = self._run.lake.catalog.name
         replaced = [
-            *(Replaced(each.mention, each.name, _full_name(each, catalog)) for each in names.references),
+            *(_replaced(each, catalog) for each in names.references),
             *(Replaced(each.mention, each.name, each.parts) for each in names.temporary),
             *(Replaced(each.mention, each.name, ()) for each in names.given),
         ]
-        edits = [*edits_of(names.shape, replaced), *edits_of_stars(names.shape, names.references)]
+        is_local = self._run.engine == LOCAL
+        edits = [*edits_of(names.shape, replaced, is_strict=is_local), *edits_of_stars(names.shape, names.references)]
         edits += self._edits_of_values(names)
         if names.part is Part.RELATION:
             edits.append(Edit(names.origin.start, names.origin.start, "SELECT * FROM "))
@@ -221,12 +223,15 @@ def cache_key(names: QueryNames) -> str | None:
     return names.references[0].cache_key
 
 
-def _full_name(reference: Reference, catalog: str) -> tuple[str, ...]:
-    """Return the whole name of a relation, with which columns may begin."""
+def _replaced(reference: Reference, catalog: str) -> Replaced:
+    """Return what is known of a relation: its whole name, with which columns may begin, and its columns."""
     name = reference.relation.name
     full = (catalog, *name.namespace, name.name)
-    is_within = reference.relation.inspects is not None or reference.relation.ref is not None
-    return (*full, reference.parts[-1]) if is_within else full
+    if reference.relation.inspects is not None or reference.relation.ref is not None:
+        full = (*full, reference.parts[-1])
+    columns = reference.version.schema.column_names if reference.is_table and reference.table is not None else None
+    lower = None if columns is None else frozenset(each.lower() for each in columns)
+    return Replaced(reference.mention, reference.name, full, lower)
 
 
 def remaining_values(run: Run, rewritten: Rewritten) -> Sequence[Any]:

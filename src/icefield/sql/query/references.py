@@ -22,12 +22,12 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
 from icefield.model.snapshot import RefKind
 from icefield.plan.versions import AsOf, ResolvedVersion, parse_moment, resolve_version
-from icefield.sql.query.constants import constant_value, time_value
 from icefield.sql.query.options import SnapshotRange, read_options
-from icefield.sql.query.shape import Mention, Travel
 from icefield.sql.session import CHANGES, Relation, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import pointing_at
+from icefield.sql.text.constants import constant_value, time_value
+from icefield.sql.text.shape import Mention, Travel
 from icefield.table.changes import AppendScan
 from icefield.table.inspection import TableInspection
 from icefield.table.scan import TableScan

@@ -11,14 +11,14 @@ from typing import Any
 
 from icefield.engine.choose import LOCAL
 from icefield.errors import Unsupported
-from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import Given, Temporary
 from icefield.sql.query.read import Opening
 from icefield.sql.query.references import Reference
-from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.session import Run, Statement
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.mentions import Part
+from icefield.sql.text.shape import BEGIN_QUERIES
 
 
 @dataclass(frozen=True)

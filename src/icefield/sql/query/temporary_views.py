@@ -14,16 +14,16 @@ from icefield.engine.choose import LOCAL
 from icefield.engine.rows import load_spark_engine
 from icefield.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
 from icefield.expr.query.tokens import quoted
-from icefield.sql.query.mentions import Part
 from icefield.sql.query.names import QueryNames, Resolution
 from icefield.sql.query.read import Opening, cache_key, open_query
 from icefield.sql.query.references import Reference
-from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.query.spark_statements import SparkStatement, parse_create_function, parse_left_to_spark
 from icefield.sql.session import GLOBAL, NOTHING, Rows, Run, Statement
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
 from icefield.sql.syntax.strings import literal_of
+from icefield.sql.text.mentions import Part
+from icefield.sql.text.rewrite import Edit, rewrite
 
 
 @dataclass(frozen=True)

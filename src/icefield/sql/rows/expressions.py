@@ -18,10 +18,10 @@ from itertools import pairwise
 from icefield.errors import IcefieldError, NeedsSpark
 from icefield.expr.query.lexer import Lexeme, LexemeKind, lex
 from icefield.expr.query.tokens import quoted
-from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place, point_at
 from icefield.sql.syntax.strings import literal_of, string_value
+from icefield.sql.text.rewrite import Edit, rewrite
 
 # Names in messages: 'amout', `o`.`amout`, `amout`.
 _QUOTED = re.compile(r"'([^'\n]+)'|((?:`(?:[^`]|``)+`\.)*`(?:[^`]|``)+`)|\"(\w+)\(")

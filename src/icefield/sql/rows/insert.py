@@ -20,10 +20,7 @@ from icefield.engine.rows import load_spark_engine
 from icefield.errors import InvalidInput, NeedsSpark, Unsupported
 from icefield.expr.parse.ast import Predicate
 from icefield.sql.filters.local_times import with_local_times
-from icefield.sql.query.constants import session_zone
-from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query
-from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.rows.expressions import Wording, pointing_into
 from icefield.sql.rows.insert_columns import InsertColumns, check_required, parse_insert_columns, wrong_width
 from icefield.sql.rows.partition import (
@@ -47,6 +44,9 @@ from icefield.sql.rows.values import (
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.text.constants import session_zone
+from icefield.sql.text.mentions import find_mentions
+from icefield.sql.text.shape import BEGIN_QUERIES
 from icefield.table.table import Table
 
 

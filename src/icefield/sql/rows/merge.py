@@ -19,8 +19,6 @@ from icefield.engine.rows import is_spark
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
 from icefield.sql.counts import counts_of_change
-from icefield.sql.query.constants import session_zone
-from icefield.sql.query.mentions import find_mentions
 from icefield.sql.query.read import open_query, open_relation
 from icefield.sql.rows.expressions import Label, Wording, find_subquery
 from icefield.sql.rows.spark import starting_spark
@@ -30,6 +28,8 @@ from icefield.sql.rows.update import Assigned, assigned_columns, parse_assignmen
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, point_at
+from icefield.sql.text.constants import session_zone
+from icefield.sql.text.mentions import find_mentions
 from icefield.table.merge import MergeBuilder
 from icefield.table.table import Table
 

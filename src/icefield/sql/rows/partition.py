@@ -10,11 +10,11 @@ from icefield.expr.parse.ast import Predicate
 from icefield.expr.parse.datetimes import parse_date, parse_timestamp
 from icefield.expr.query.tokens import quoted
 from icefield.sql.filters.local_times import with_local_times
-from icefield.sql.query.constants import constant_value, read_value, session_zone
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.sql.syntax.strings import literal_of
+from icefield.sql.text.constants import constant_value, read_value, session_zone
 from icefield.table.table import Table
 from icefield.types.datatypes import (
     BooleanType,

@@ -23,13 +23,13 @@ from icefield.expr.query.lexer import LexemeKind
 from icefield.expr.values.scope import SOURCE
 from icefield.plan.versions import resolve_version
 from icefield.sql.counts import counted, counts_of_append, files_of, number_of
-from icefield.sql.query.shape import BEGIN_QUERIES
 from icefield.sql.rows.expressions import Label, find_subquery
 from icefield.sql.rows.insert_columns import InsertColumns
 from icefield.sql.rows.target import label_of, parse_alias
 from icefield.sql.session import Rows, Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.shape import BEGIN_QUERIES
 from icefield.table.merge import MergeBuilder
 from icefield.table.scan import TableScan
 from icefield.table.table import Table

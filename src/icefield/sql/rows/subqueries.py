@@ -16,14 +16,14 @@ from icefield.dml.verbs import Verb
 from icefield.engine.choose import LOCAL
 from icefield.errors import IcefieldError, NeedsSpark
 from icefield.sql.query.errors import without_generated
-from icefield.sql.query.mentions import Part, find_mentions
 from icefield.sql.query.read import Opening
-from icefield.sql.query.rewrite import Edit
 from icefield.sql.rows.expressions import Wording
 from icefield.sql.rows.target import Target, at_one_moment
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.mentions import Part, find_mentions
+from icefield.sql.text.rewrite import Edit
 
 _NO_RELATION = "[TABLE_OR_VIEW_NOT_FOUND]"
 

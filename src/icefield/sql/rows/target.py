@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 
 from icefield.properties.property import Property
-from icefield.sql.query.constants import session_zone
 from icefield.sql.rows.expressions import Label, Wording
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor, Name
+from icefield.sql.text.constants import session_zone
 from icefield.table.table import Table
 from icefield.table.transaction import Transaction
 from icefield.types.datatypes import TimestamptzNsType, TimestamptzType

@@ -19,12 +19,12 @@ from icefield.expr.render.spark_sql import spark_literal
 from icefield.expr.values.assign import bind_assignment
 from icefield.expr.values.bind import parse_value
 from icefield.expr.values.scope import Moment, Scope
-from icefield.sql.query.constants import TYPED, session_zone
-from icefield.sql.query.rewrite import Edit, rewrite
 from icefield.sql.rows.expressions import Wording, tokens_of
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place, pointing_at
+from icefield.sql.text.constants import TYPED, session_zone
+from icefield.sql.text.rewrite import Edit, rewrite
 from icefield.types.arrow import arrow_field, arrow_type
 from icefield.types.datatypes import (
     DecimalType,

@@ -11,10 +11,10 @@ from decimal import Decimal
 
 from icefield.errors import InvalidInput, Unsupported
 from icefield.expr.query.lexer import Lexeme, LexemeKind
-from icefield.sql.query.constants import as_moment, constant_value, read_value, session_zone
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.constants import as_moment, constant_value, read_value, session_zone
 from icefield.types.datatypes import (
     BooleanType,
     DateType,

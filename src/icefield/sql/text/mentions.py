@@ -15,10 +15,10 @@ from enum import Enum
 from icefield.expr.query.functions import words
 from icefield.expr.query.lexer import Lexeme, LexemeKind, has_word, lex
 from icefield.expr.query.subqueries import AFTER_COLUMN, OPERATORS_AFTER_COLUMN
-from icefield.sql.query.constants import read_value
-from icefield.sql.query.shape import Mention, Qualified, Scope, Shape, Star, Travel
 from icefield.sql.syntax.cursor import Cursor
 from icefield.sql.syntax.place import Place
+from icefield.sql.text.constants import read_value
+from icefield.sql.text.shape import Mention, Qualified, Scope, Shape, Star, Travel
 
 _ENDS_FROM = words("where group having qualify order sort cluster distribute limit offset window select insert")
 _SET_OPERATORS = words("union except intersect minus")
@@ -249,7 +249,7 @@ class _Finder:
         after = self._end_of_sample(end)
         next_at, alias = self._aliased(after, scope)
         if len(parts) == 1 and parts[0].lower() in common:
-            scope.aliases.add(parts[0].lower())
+            scope.aliases.add((alias or parts[0]).lower())
             self.common.append(parts[0])
             return next_at
         insert_at = self._tokens[after - 1].end
