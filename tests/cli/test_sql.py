@@ -97,10 +97,29 @@ def test_an_error_points_at_its_line_of_a_script(stock: Icefield, tmp_path: Path
     ran = stock("sql", "--file", "load.sql", "--format", "csv", *LOCAL)
     assert (ran.code, len(ran.out.splitlines())) == (1, 2)
     assert ran.err.splitlines()[1:] == [
-        "  line 5:   FROM shop.stoc",
+        "  line 5:   FROM shop.stoc;",
         "                 ^^^^^^^^^",
         "hint: Did you mean shop.stock?",
     ]
+
+
+def test_a_transaction_that_is_not_ended_is_an_error(stock: Icefield) -> None:
+    for script, message in [
+        ("BEGIN; DELETE FROM shop.stock", "the statements end in a transaction, which was rolled back"),
+        (
+            "BEGIN; DELETE FROM shop.stock; DELETE FROM shop.nothing",
+            "; DELETE FROM shop.stock; DELETE FROM shop.nothing\n",
+        ),
+    ]:
+        ran = stock("sql", script, *LOCAL)
+        assert ran.code == 1
+        assert message in ran.err
+        assert stock("count", "shop.stock").out == "3\n"
+        assert stock("sweep", "shop.stock", "--dry-run").code == 0
+
+
+def test_create_after_a_comment_makes_a_lake_too(icefield: Icefield) -> None:
+    assert icefield("sql", "/* of all */ CREATE NAMESPACE shop").code == 0
 
 
 def test_statements_are_read_from_stdin(stock: Icefield, monkeypatch: pytest.MonkeyPatch) -> None:

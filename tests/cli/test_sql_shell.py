@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Icefield
 
+import icefield
 from icefield.cli.sql.completion import Names, complete
 from icefield.cli.sql.shell import is_complete
 from icefield.lake import Lake
@@ -99,6 +100,21 @@ def test_a_conversation(terminal: Terminal, tmp_path: Path) -> None:
     assert terminal.end() == 0
     history = (tmp_path / "state" / "icefield" / "sql_history").read_text()
     assert "SELECT min(name) FROM shop.orders" in history
+
+
+@pytest.mark.slow
+def test_a_running_query_is_interrupted_and_an_open_transaction_rolled_back(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.read()
+    terminal.type("BEGIN;\n")
+    assert "rows_deleted" in terminal.type("DELETE FROM shop.orders;\n")
+    terminal.type("SELECT count(*) FROM range(10000000000) a, range(1000) b WHERE a.range + b.range = 1;\n", "")
+    time.sleep(1)
+    assert "error: interrupted" in terminal.type("\x03")
+    assert "0" in terminal.type("SELECT count(*) FROM shop.orders;\n")
+    terminal.type("\\q\n", "The open transaction was rolled back.\n")
+    assert terminal.end() == 0
+    with icefield.connect(tmp_path / "lake") as lake:
+        assert lake.table("shop.orders").count() == 4
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from icefield.sql.rows.statements import CHANGES
 from icefield.sql.schema.statements import DEFINITIONS
 from icefield.sql.session import Explained, Rows, Run, SqlSession, Statement
 from icefield.sql.syntax.cursor import Cursor, Name, Parameters
-from icefield.sql.syntax.place import Place, point_at, pointing_at
+from icefield.sql.syntax.place import Place, as_written, point_at, pointing_at
 from icefield.sql.syntax.script import check_single, split_script
 from icefield.types.arrow import schema_from_arrow
 from icefield.types.schema import Schema
@@ -86,17 +86,24 @@ class Statements:
         before = session.transaction
         try:
             for each in split_script(text):
-                result = self.execute(each, args, frames, engine)
+                with as_written(text):
+                    result = self.execute(each, args, frames, engine)
                 if session.transaction is not None and is_spark(result):
                     # Its rows may be those of the transaction, which end with a rollback.
                     with pointing_at(Cursor(each).place):
                         result = load_spark_engine().computed_once(result, "read the query")
                 yield result
         except BaseException:
-            if before is None and session.transaction is not None:
-                session.transaction.rollback()
-                session.transaction = None
+            if before is None:
+                self.roll_back()
             raise
+
+    def roll_back(self) -> bool:
+        """Roll back the open transaction; return whether there was one."""
+        transaction, self._session.transaction = self._session.transaction, None
+        if transaction is not None:
+            transaction.rollback()
+        return transaction is not None
 
     def run(self, text: str, run: Run) -> Rows | Any:
         """Parse and execute a statement; errors point at a part of its text."""

@@ -28,16 +28,16 @@ from icefield.model.names import TableName
 from icefield.sql.filters.arrow_expression import read_expression
 from icefield.sql.filters.filters import filter_of
 from icefield.sql.filters.zone import Zone
-from icefield.sql.query.constants import STRINGS
 from icefield.sql.query.errors import token_called, without_generated
 from icefield.sql.query.names import QueryNames
 from icefield.sql.query.pins import Pins
 from icefield.sql.query.read import Opening, remaining_values
 from icefield.sql.query.references import Reference
-from icefield.sql.query.rewrite import Rewritten
 from icefield.sql.session import Rows, Run, SqlSession
 from icefield.sql.syntax.place import Place, pointing_at
 from icefield.sql.syntax.strings import string_value
+from icefield.sql.text.constants import STRINGS
+from icefield.sql.text.rewrite import Rewritten
 from icefield.types.arrow import arrow_schema
 from icefield.view import spark_sql_of
 
@@ -47,6 +47,8 @@ _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "f
 _ON_SPARK = "Run it on Spark, without engine='local'"
 # What follows is the text for DuckDB, which the author did not write.
 _EXCERPT = re.compile(r"\s*\nLINE \d+: .*", re.DOTALL)
+# What DuckDB raises as a RuntimeError where Python has noticed Ctrl-C.
+_INTERRUPTED = "Query interrupted"
 _KIND = re.compile(r"^\w[\w ]* Error: ")
 # What sqlglot raises where its own code meets a query that it did not expect.
 _FAULTS = (AssertionError, AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
@@ -170,6 +172,11 @@ class _LocalQuery:
         except self._duckdb.Error as error:
             of_scan = next((each.error for each in self._relations if each.error is not None), None)
             raise of_scan or error_of(str(error), place) from error
+        except RuntimeError as error:
+            if str(error) != _INTERRUPTED:
+                raise
+            self._connection.interrupt()  # or its threads go on, and closing it waits for them
+            raise KeyboardInterrupt from error
 
 
 class ScannedRelation(pyarrow.dataset.Dataset):  # type: ignore[misc]

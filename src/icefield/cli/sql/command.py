@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,8 @@ from icefield.cli.sql.runner import StatementRunner
 from icefield.cli.sql.shell import run_shell
 from icefield.engine.choose import AUTO, ENGINES, EngineName
 from icefield.errors import InvalidInput
+from icefield.expr.query.lexer import lex
+from icefield.sql.syntax.place import as_written
 from icefield.sql.syntax.script import split_script
 
 STDIN = "-"
@@ -87,16 +89,28 @@ def sql(  # noqa: PLR0913 - one parameter per option
         with open_lake(settings) as lake:
             run_shell(StatementRunner(lake, engine, values), replace(printer, is_timed=True).print)
         return
-    statements = list(split_script(_text(statement, file)))
+    script = _text(statement, file)
+    statements = list(split_script(script))
     if not statements:
         raise InvalidInput("there is no statement", hint="Give one as an argument, with --file, or on stdin")
     if target is not None and len(statements) > 1:
         raise InvalidInput("--output is for one statement", hint="Run the others before")
-    makes_one = any(each.split(maxsplit=1)[0].lower() == "create" for each in statements)
-    with (make_lake if makes_one else open_lake)(settings) as lake:
-        runner = StatementRunner(lake, engine, values)
+    makes_one = any(next(lex(each)).word == "create" for each in statements)
+    with (make_lake if makes_one else open_lake)(settings) as lake, as_written(script):
+        _run_statements(StatementRunner(lake, engine, values), printer, statements)
+
+
+def _run_statements(runner: StatementRunner, printer: "Printer", statements: Sequence[str]) -> None:
+    try:
         for each in statements:
             printer.print(runner, each)
+    except BaseException:
+        runner.roll_back()
+        raise
+    if runner.roll_back():
+        raise InvalidInput(
+            "the statements end in a transaction, which was rolled back", hint="End it with COMMIT or ROLLBACK"
+        )
 
 
 @dataclass(frozen=True)

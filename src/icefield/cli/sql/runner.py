@@ -40,6 +40,10 @@ class StatementRunner:
             table = load_spark_engine().to_arrow(result.limit(most + 1) if most else result)
         return table.to_reader() if table.num_columns else None
 
+    def roll_back(self) -> bool:
+        """Roll back the transaction that is open; return whether there was one."""
+        return self._statements.roll_back()
+
     def _open(self, text: str) -> Any:
         if self._engine != AUTO:
             return self._on(text, self._engine)

@@ -17,6 +17,7 @@ from icefield.cli.sql.completion import DELIMITERS, Names, complete
 from icefield.cli.sql.runner import StatementRunner
 from icefield.errors import IcefieldError
 from icefield.expr.query.lexer import LexemeKind, lex
+from icefield.sql.syntax.place import as_written
 from icefield.sql.syntax.script import split_script
 
 try:
@@ -52,6 +53,8 @@ def run_shell(runner: StatementRunner, run: RunStatement) -> None:
         while True:
             shell.read_line()
     print_text("")
+    if runner.roll_back():
+        talk("The open transaction was rolled back.")
 
 
 class Shell:
@@ -87,7 +90,7 @@ class Shell:
             self._lines.clear()
             self._remember(text)
             for statement in split_script(text):
-                if not self._execute(statement):
+                if not self._execute(statement, text):
                     break
             self._names = Names(self._runner.lake)
 
@@ -114,9 +117,10 @@ class Shell:
             for line in text.split("\n") if "--" in text else [" ".join(text.split("\n"))]:
                 self._editor.add_history(line)
 
-    def _execute(self, statement: str) -> bool:
+    def _execute(self, statement: str, written: str) -> bool:
         try:
-            self._run(self._runner, statement)
+            with as_written(written):
+                self._run(self._runner, statement)
         except IcefieldError as error:
             print_error(error.message, error.hint, error.excerpt)
             return False
@@ -136,7 +140,8 @@ class Shell:
     def describe(self, name: str) -> None:
         """List tables and views, or describe one."""
         if name:
-            self._execute(f"DESCRIBE EXTENDED {name}")
+            text = f"DESCRIBE EXTENDED {name}"
+            self._execute(text, text)
         else:
             print_text("\n".join(Names(self._runner.lake).tables) or "There are no tables.")
 
