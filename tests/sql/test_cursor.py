@@ -6,7 +6,7 @@ import pytest
 
 from icefield.errors import InvalidInput
 from icefield.sql.syntax.cursor import Cursor, Parameters
-from icefield.sql.syntax.place import Place
+from icefield.sql.syntax.place import Place, as_written
 from icefield.sql.syntax.strings import literal_of
 
 
@@ -39,6 +39,23 @@ def test_an_excerpt_cuts_long_lines_only(length: int, start: int) -> None:
     assert len(shown) == min(length, 120)
     assert first[carets.index("^") :][:1] == line[start : start + 1]
     assert (shown == line) is (length <= 120)
+
+
+def test_an_excerpt_is_one_line_whose_carets_are_below_the_part() -> None:
+    line = "a\tb\x0cc\x85d\u2028e\x1b[31mf"
+    first, carets = Place(f"x\n{line}\r\ny", 2 + line.index("f"), 3 + line.index("f")).excerpt.split("\n")
+    assert first == "  line 2: a b c d e [31mf"
+    assert first[carets.index("^")] == "f"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\x0c\n", "\u2028\n", "\x85\n\n"])
+def test_a_line_is_what_ends_with_a_line_feed(end: str) -> None:
+    text = f"SELECT{end}  nothing FROM t"
+    with pytest.raises(InvalidInput) as caught, as_written(text):
+        raise Place(text, text.index("nothing"), text.index(" FROM")).error("unknown", kind=InvalidInput)
+    line, column = caught.value.position or (0, 0)
+    assert text.split("\n")[line - 1][column:].startswith("nothing")
+    assert str(caught.value.excerpt) == f"  line {line}:   nothing FROM t\n{' ' * 12}{'^' * 7}"
 
 
 def test_an_error_at_the_end_points_behind_the_last_token() -> None:

@@ -1,6 +1,7 @@
 """DELETE and UPDATE without a JVM: names, aliases, parameters, comments, counts, and where errors point."""
 
 import datetime
+import math
 
 import pytest
 
@@ -54,6 +55,24 @@ def test_everything_is_deleted_only_without_where(lake: Lake, stock: Table) -> N
     # Spark takes this WHERE for an alias.
     refuse(lake, "DELETE FROM shop.stock WHERE", InvalidInput, at="")
     assert counts(lake, "DELETE FROM shop.stock") == {"deleted": 3, "matched": 3}
+
+
+@pytest.mark.parametrize("text", ["a\tb", "a\nb", "\x00", "${x}", "\x1f\x7f", "\\u0041", "a\\'b", "%_\\%", "😀"])
+@pytest.mark.every_case
+def test_a_parameter_is_any_text(lake: Lake, stock: Table, text: str) -> None:
+    change(lake, "UPDATE shop.stock SET note = :n WHERE qty = 1", {"n": text})
+    assert rows(stock)[0][2] == text
+    assert counts(lake, "DELETE FROM shop.stock WHERE note = :n", {"n": text})["deleted"] == 1
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+@pytest.mark.every_case
+def test_a_parameter_is_any_double(lake: Lake, number: float) -> None:
+    lake.create_table("shop.d", "x double")
+    change(lake, "INSERT INTO shop.d VALUES (1.5), (2.5)")
+    change(lake, "UPDATE shop.d SET x = :n WHERE x = 1.5", {"n": number})
+    assert counts(lake, "DELETE FROM shop.d WHERE x = :n", {"n": number})["deleted"] == 1
+    assert rows(lake.table("shop.d")) == [(2.5,)]
 
 
 def test_parameters_are_literals(lake: Lake, stock: Table) -> None:

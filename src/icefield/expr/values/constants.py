@@ -42,9 +42,9 @@ from icefield.types.datatypes import (
 INT_BITS, LONG_BITS = 32, 64
 NULL = Constant(UnknownType(), None)
 
-_ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u(?![dD][89a-fA-F])[0-9A-Fa-f]{4}|.)", re.DOTALL)
 # Escapes that every version of Spark reads alike; before % and _ the backslash stays, for LIKE.
-_ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "%": "\\%", "_": "\\_", "u0024": "$"}
+_ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t", "%": "\\%", "_": "\\_"}
 _NUMBER = re.compile(r"(?P<digits>[\d.]+)(?P<exponent>[eE][+-]?\d+)?(?P<suffix>[A-Za-z]*)")
 
 
@@ -69,10 +69,15 @@ def from_number(text: str, *, negative: bool = False) -> Constant:
 
 def from_string(token: str) -> Constant:
     """Read a string between single quotes."""
-    odd = next((found[0] for found in _ESCAPE.finditer(token) if found[1] not in _ESCAPES), None)
-    if odd is not None:
-        raise NeedsSpark(f"the escape {odd} in a string")
-    return _text(_ESCAPE.sub(lambda found: _ESCAPES[found[1]], token[1:-1]))
+    return _text(_ESCAPE.sub(_unescaped, token[1:-1]))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if len(found[1]) > 1:
+        return chr(int(found[1][1:], 16))
+    if found[1] not in _ESCAPES:
+        raise NeedsSpark(f"the escape {found[0]} in a string")
+    return _ESCAPES[found[1]]
 
 
 def from_hex(token: str) -> Constant:
@@ -193,6 +198,8 @@ def _long_of_text(text: str) -> int:
 
 
 def _double_of_text(text: str) -> float:
+    if text in ("NaN", "Infinity", "-Infinity"):
+        return float(text)
     if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", _exactly(text), re.ASCII):
         raise ValueError
     return float(text)

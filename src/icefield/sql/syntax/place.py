@@ -45,7 +45,8 @@ class Place:
         line = self.source[begin : len(self.source) if end < 0 else end].rstrip("\r")
         column, width = self.column, max(1, min(self.end, begin + len(line)) - self.start)
         cut = max(0, min(column - _MOST_CHARACTERS // 2, len(line) - _MOST_CHARACTERS))
-        shown = line[cut : cut + _MOST_CHARACTERS].replace("\t", " ")
+        # A tab, or a character that ends a line on a terminal, would move the carets.
+        shown = "".join(each if each.isprintable() else " " for each in line[cut : cut + _MOST_CHARACTERS])
         label = f"  line {self.line}: "
         width = max(1, min(width, len(shown) - (column - cut)))
         return f"{label}{shown}\n{' ' * (len(label) + column - cut)}{'^' * width}"
@@ -81,6 +82,6 @@ def as_written(source: str) -> Iterator[None]:
     except IcefieldError as error:
         if error.position is not None and error.excerpt is not None:
             line, column = error.position
-            start = sum(len(each) for each in source.splitlines(keepends=True)[: line - 1]) + column
+            start = sum(len(each) for each in source.split("\n")[: line - 1]) + line - 1 + column
             error.excerpt = Place(source, start, start + error.excerpt.count("^")).excerpt
         raise

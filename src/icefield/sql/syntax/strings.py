@@ -8,6 +8,7 @@ r"""The values of string literals, as Spark reads them, and values written as li
 "'it\\'s'"
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
@@ -18,7 +19,10 @@ from icefield.expr.query.lexer import Lexeme, LexemeKind
 
 _ESCAPE = re.compile(r"\\(U[0-9A-Fa-f]{8}|u[0-9A-Fa-f]{4}|[0-3][0-7]{2}|.)|''|\"\"", re.DOTALL)
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _SPECIAL = re.compile(r"['\\\x00-\x1f\x7f]|\$(?=\{)")
+# The escapes that filters and expressions know without Spark.
+_PLAIN_ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def string_value(token: Lexeme) -> str:
@@ -42,13 +46,11 @@ def literal_of(value: object) -> str:
         case int():
             return _integer(value)
         case float():
-            return f"DOUBLE '{value!r}'" if value != value or value in (float("inf"), float("-inf")) else f"{value!r}D"
+            return f"{value!r}D" if math.isfinite(value) else f"CAST('{_NOT_FINITE[repr(value)]}' AS DOUBLE)"
         case Decimal():
             return f"{value:f}BD"
         case str():
-            return (
-                "'" + _SPECIAL.sub(lambda found: f"\\u{ord(found.group()):04x}", value).replace("\\u0027", "\\'") + "'"
-            )
+            return f"'{_SPECIAL.sub(lambda found: _escaped(found.group()), value)}'"
         case bytes():
             return f"X'{value.hex()}'"
         case datetime():
@@ -77,6 +79,10 @@ def _timestamp(value: datetime) -> str:
         return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
     moment = value.astimezone(timezone(timedelta(0))).replace(tzinfo=None)
     return f"TIMESTAMP '{moment.isoformat(sep=' ')}Z'"
+
+
+def _escaped(character: str) -> str:
+    return _PLAIN_ESCAPES.get(character) or f"\\u{ord(character):04x}"
 
 
 def _unescaped(found: re.Match[str], quote: str) -> str:
