@@ -339,7 +339,7 @@ def test_a_snapshot_id_may_be_a_text_and_a_ref_of_that_name_goes_first(memory_la
     assert table.scan(as_of=text).snapshot_id == first.snapshot_id
     table.create_tag(text, at=second.snapshot_id)
     assert table.scan(as_of=text).snapshot_id == second.snapshot_id
-    with pytest.raises(NoSuchSnapshot, match="no branch or tag '123456789012'"):
+    with pytest.raises(NoSuchSnapshot, match="the table has no snapshot 123456789012"):
         table.scan(as_of="123456789012")
 
 
