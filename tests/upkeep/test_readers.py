@@ -7,7 +7,9 @@ import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
 
 from icefield.errors import InvalidInput, LeaseLost, MissingFile, NoSuchSnapshot, StorageError
-from icefield.leases.lease import MARGIN_S
+from icefield.leases.folder import gc_folder
+from icefield.leases.lease import MARGIN_S, take_lease
+from icefield.leases.record import LeaseKind, first_version
 from icefield.table.scan import TableScan
 from icefield.table.table import Table
 
@@ -49,6 +51,34 @@ def test_a_reader_returns_all_rows_while_its_snapshot_is_swept(yard: Yard) -> No
     assert table.sweep().files_deleted > 0
     assert ids(table) == [100]
     assert table.remove_orphans(unsafe=True, dry_run=True).files_marked == 0
+
+
+@pytest.mark.parametrize("swept", [["snap-"], ["-m0.avro"], ["-m0.avro", "snap-"], []], ids=str)
+@pytest.mark.every_case
+def test_a_lease_that_came_too_late_holds_only_what_is_left(yard: Yard, swept: list[str]) -> None:
+    """Its snapshot was swept, in whole or in part, and it stays because its response was lost."""
+    table = filled(yard)
+    before = table.metadata
+    assert before.current_snapshot is not None
+    stored = {location: yard.store.read(location) for location in yard.files()}
+    wipe(table)
+    left = {each for each in stored.keys() - yard.files() if not any(part in each for part in swept)}
+    for location in left:
+        yard.store.put_new(location, stored[location])
+    record = first_version(LeaseKind.READER, "f" * 32, before, [before.current_snapshot])
+    take_lease(yard.store, yard.ambient, gc_folder(before), record)
+    assert [each.lease for each in table.leases()] == ["f" * 32]
+    table.expire_snapshots(FUTURE)
+    table.remove_orphans(unsafe=True)
+    table.sweep()
+    data_files = {each for each in left if each.endswith(".parquet")}
+    assert len(data_files) == 4
+    assert (data_files <= yard.files()) is (not swept)
+    yard.ambient.sleep(record.ttl_ms / 1000 + MARGIN_S + 1)
+    table.remove_orphans(unsafe=True)
+    assert table.leases() == []
+    assert not left & yard.files()
+    assert ids(table) == [100]
 
 
 def test_a_plan_made_before_the_sweep_is_not_read_after_it(yard: Yard) -> None:

@@ -8,7 +8,8 @@ Raises MissingFile, CorruptFile; then nothing is known, and nothing may be delet
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -85,16 +86,37 @@ def find_expired(context: ReadContext, before: TableMetadata, after: TableMetada
 
 
 def find_pinned(context: ReadContext, leases: Iterable[SeenLease]) -> TableFiles:
-    """Return the files that readers hold; raise CorruptFile for a lease that does not say what it holds."""
+    """Return the files that readers hold; raise CorruptFile for a lease that does not say what it holds.
+
+    Files that are gone already are not missed: see `_left_of`.
+    """
     parts: list[TableFiles] = []
     for seen in leases:
         if seen.record is None:
             raise CorruptFile(f"{seen.folder}/leases/{seen.lease}", "the lease cannot be read, so it holds everything")
         pins = [_snapshot_of(pin) for pin in seen.record.pins]
-        manifests = _load_manifests(context, pins).manifests
-        parts += [_lists(pins), _describe_manifests(manifests), _live_files(context, manifests)]
-        parts += [table_files(list(seen.record.files), FileKind.DATA)]
+        parts += [_lists(pins), table_files(list(seen.record.files), FileKind.DATA)]
+        try:
+            manifests = _load_manifests(context, pins).manifests
+            parts += [_describe_manifests(manifests), _live_files(context, manifests)]
+        except MissingFile:
+            parts += _left_of(context, pins)
     return concat_files(parts)
+
+
+def _left_of(context: ReadContext, pins: Iterable[Snapshot]) -> Iterator[TableFiles]:
+    """Yield what is still there of the files of pins.
+
+    A reader takes its lease, and looks then whether its snapshot has expired. If it was too late, its lease may stay
+    until it lapses: its response was lost, or the reader died.
+    """
+    for pin in pins:
+        with suppress(MissingFile):
+            manifests = _load_manifests(context, [pin]).manifests
+            yield _describe_manifests(manifests)
+            for at in range(manifests.num_rows):
+                with suppress(MissingFile):
+                    yield _live_files(context, manifests.slice(at, 1))
 
 
 def _snapshot_of(pin: Pin) -> Snapshot:
