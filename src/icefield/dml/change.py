@@ -108,15 +108,25 @@ class RowChange:
             return MERGE_ON_READ, deletes
 
     def finish(
-        self, scan: ScanPlan, done: Changed, read_set: ReadSet, whole: PlannedFiles | None = None
+        self,
+        scan: ScanPlan,
+        done: Changed,
+        read_set: ReadSet,
+        whole: PlannedFiles | None = None,
+        *,
+        may_insert: bool = False,
     ) -> ChangeResult:
-        """Commit a change, unless nothing changed or it is a dry run. whole: files to drop without reading them."""
+        """Commit a change, unless nothing changed or it is a dry run.
+
+        whole: files to drop without reading them. may_insert: it would add rows for those that it did not find.
+        """
         nothing = scan.files.slice(0, 0)
         whole = nothing if whole is None else whole
         copied, emptied = scan.files.at(done.rewritten), scan.files.at(done.dropped)
         removed = PlannedFiles.concat([copied, emptied, whole])
-        # A row that was deleted concurrently would reappear with its new values, or in a copy.
-        carried = PlannedFiles.concat([copied, emptied]) if done.counts.updated else copied
+        # A row that was deleted concurrently would reappear with its new values, or in a copy; or a merge that deletes
+        # it would have inserted one instead.
+        carried = PlannedFiles.concat([copied, emptied]) if done.counts.updated or may_insert else copied
         files = DataFiles.concat([self.write.no_files, *done.files])
         read_set = replace(read_set, plan=scan, reads_whole_table=done.reads_whole_table)
         deleted = self._count(scan, whole)

@@ -87,7 +87,8 @@ def merge(change: RowChange, request: MergeRequest) -> ChangeResult:
         clauses, relations = resolve_subqueries(planned.merge.clauses, change.write)
         plan = ChangePlan(scan, change.settings(clauses), relations)
         done = engine.merge(planned.source, replace(planned.merge, clauses=clauses), plan)
-    return change.finish(scan, done, _read_set(change, planned))
+    may_insert = planned.merge.has(When.NOT_MATCHED)
+    return change.finish(scan, done, _read_set(change, planned), may_insert=may_insert)
 
 
 def plan_merge(change: RowChange, request: MergeRequest) -> PlannedMerge:
