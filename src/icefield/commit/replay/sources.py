@@ -39,7 +39,8 @@ class Request:
 
     ours: what the branch contains that `before` does not, newest first. theirs: what `after` contains that `before`
     does not. shared: changes that both contain and `before` does not, to be applied to it first. summary: more keys for
-    the summary. updates, requirements: more of them.
+    the summary. updates, requirements: more of them. common: of a cherry-pick, the newest versions that both `before`
+    and the branch contain: the branch has had the rows of these.
     """
 
     before: Snapshot | None
@@ -50,6 +51,7 @@ class Request:
     shared: "Sequence[ChangeSource]" = ()
     updates: Sequence[Update] = ()
     requirements: Sequence[Requirement] = ()
+    common: tuple[Snapshot, ...] | None = None
 
     @property
     def only_moves_rows(self) -> bool:
@@ -156,7 +158,8 @@ class OfSnapshot:
         kept = {} if reverted is None else {REVERTED: str(reverted)}
         key = kept_key(base, ref, snapshot)
         summary, updates = {PICKED: str(self.snapshot_id), **kept, **key}, remember(base, ref, key)
-        return Request(before, snapshot, parted_before.ours, (snapshot,), summary, shared, updates)
+        request = Request(before, snapshot, parted_before.ours, (snapshot,), summary, shared, updates)
+        return replace(request, common=parted_before.bases)
 
     def _check_restored(self, base: TableMetadata, ref: str, head: Snapshot | None, parted: Parted) -> None:
         """Refuse to restore rows that the branch has: because it did so, too, or because it has never removed them."""
