@@ -53,6 +53,18 @@ def test_a_change_is_reverted_and_the_revert_undone(orders: Icefield) -> None:
     assert count(orders) == before
 
 
+def test_a_line_of_the_graph_is_one_snapshot_whatever_names_and_messages_have(orders: Icefield) -> None:
+    made = orders("branch", "shop.orders", "two\nlines").out.splitlines()
+    assert len(made) == 1
+    write(orders, 10)
+    snapshot = orders("snapshots", "shop.orders", "--json").json[-1]["snapshot-id"]
+    assert orders("revert", "shop.orders", snapshot, "--message", "why\n*  1 a line\tmore").code == 0
+    lines = orders("log", "shop.orders", "--graph").out.splitlines()
+    assert len(lines) == 3
+    assert "why\\n*  1 a line\\tmore" in lines[0]
+    assert "two\\nlines" in lines[2]
+
+
 def test_the_log_is_a_graph_and_a_page(orders: Icefield) -> None:
     orders("branch", "shop.orders", "staging")
     write(orders, 10)

@@ -414,3 +414,45 @@ def test_an_idempotency_key_that_another_engine_rolled_back_has_not_landed_whate
     with pytest.raises(InvalidInput, match="was used by snapshot .* not in the history of main"):
         table.append(rows(2), idempotency_key="once")
     assert ids(table) == [0, 1]
+
+
+@pytest.mark.parametrize("rolls_back", [True, False])
+def test_undo_of_an_undo_knows_keys_whose_snapshots_have_expired(table: Table, rolls_back: bool) -> None:
+    for number in (1, 2, 3):
+        table.append(rows(number), idempotency_key=f"load-{number}")
+    table.expire_snapshots(LATER, keep_last=2)
+    if rolls_back:
+        table.rollback(table.snapshots()[0].snapshot_id)
+    else:
+        table.undo()
+    table.undo()
+    for number in (1, 2, 3):
+        table.append(rows(number), idempotency_key=f"load-{number}")
+    assert ids(table) == [1, 2, 3]
+
+
+def test_undo_of_the_undo_of_a_publish_knows_the_keys_of_the_branch(table: Table) -> None:
+    table.append(rows(1))
+    table.create_branch("b")
+    table.at("b").append(rows(2), idempotency_key="once")
+    table.append(rows(3))
+    table.publish("b")
+    table.undo()
+    table.undo()
+    table.drop_branch("b")
+    table.expire_snapshots(LATER, keep_last=1)
+    assert table.append(rows(2), idempotency_key="once") is None
+    assert ids(table) == [1, 2, 3]
+
+
+def test_a_branch_of_what_was_rolled_back_knows_keys_whose_snapshots_have_expired(table: Table) -> None:
+    for number in (1, 2, 3):
+        table.append(rows(number), idempotency_key=f"load-{number}")
+    table.expire_snapshots(LATER, keep_last=2)
+    kept, undone = table.snapshots()
+    table.rollback(kept.snapshot_id)
+    table.create_branch("b", at=undone.snapshot_id)
+    branch = table.at("b")
+    for number in (1, 2, 3):
+        branch.append(rows(number), idempotency_key=f"load-{number}")
+    assert ids(branch) == [1, 2, 3]

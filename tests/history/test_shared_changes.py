@@ -137,3 +137,34 @@ def test_a_base_that_has_expired_is_not_an_empty_table() -> None:
     table.expire_snapshots(snapshot_ids=[first, second])
     with pytest.raises(ConcurrentChange, match="no snapshot in common"):
         table.publish("staging")
+
+
+@pytest.mark.parametrize(("version", "mode"), ALL)
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_delete_of_rows_that_the_branch_has_never_had_is_not_picked(version: int, mode: str, compacts: bool) -> None:
+    table = make(version, mode)
+    staging = table.at("staging")
+    staging.append(rows(100, 101))
+    if compacts:
+        staging.compact()
+    gone = staging.delete(where="id in (1, 100)" if version > 1 else "id = 100").snapshot
+    assert gone is not None
+    with pytest.raises(ConcurrentChange, match="pick the snapshots that added these rows first") as error:
+        table.cherry_pick(gone.snapshot_id)
+    assert sum(each.rows for each in error.value.collisions) == 1
+    table.append(rows(300))
+    staging.rebase()
+    assert values(staging) == {key: value for key, value in values(table).items() if key != 1 or version == 1} | {
+        101: "new"
+    }
+
+
+@pytest.mark.parametrize(("version", "mode"), ALL)
+def test_a_delete_of_rows_that_the_branch_has_deleted_is_picked(version: int, mode: str) -> None:
+    table = make(version, mode)
+    table.at("staging").compact()
+    gone = table.at("staging").delete(where="id in (1, 2)").snapshot
+    table.delete(where="id = 1" if version > 1 else "id in (1, 2)")
+    assert gone is not None
+    table.cherry_pick(gone.snapshot_id)
+    assert values(table).keys() == {0, *range(3, 8)}

@@ -286,7 +286,7 @@ class TableHistory:
 
         Args:
             snapshot_id: The snapshot. Its parent must not have expired.
-            dry_run: Return the snapshot that would be made, and change nothing.
+            dry_run: Return the snapshot that would be made, and change nothing. Its counts of new files are not known.
             message: Why, for the summary of the new snapshot.
         """
         return self._replay(dry_run, message).revert(snapshot_id)

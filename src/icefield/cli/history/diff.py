@@ -7,7 +7,7 @@ from pathlib import Path
 import rich_click as click
 
 from icefield.cli.options import html_option, table_argument, version_argument
-from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text
+from icefield.cli.output import Column, moment, print_grid, print_json, print_section, print_text, safe
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.deferred import deferred_imports
 
@@ -127,7 +127,8 @@ def graph_lines(entries: list[LogEntry]) -> list[str]:
         refs = f" ({', '.join(entry.refs)})" if entry.refs else ""
         when, snapshot = moment(entry.snapshot.timestamp_ms), entry.snapshot
         note = f"  {entry.note}" if entry.note else ""
-        lines.append(f"{entry.graph():<{width}}  {snapshot.snapshot_id} {when} {snapshot.operation}{refs}{note}")
+        text = f"{snapshot.snapshot_id} {when} {snapshot.operation}{refs}{note}"
+        lines.append(f"{entry.graph():<{width}}  {safe(text)}")
         if (edges := entry.edges()) is not None:
             lines.append(edges)
     return lines

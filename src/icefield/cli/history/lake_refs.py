@@ -6,7 +6,7 @@ import rich_click as click
 
 from icefield.cli.history.branches import on_collision_option, reporting
 from icefield.cli.lakes import open_lake
-from icefield.cli.output import counted, print_json, print_text, talk
+from icefield.cli.output import counted, print_json, print_text, safe, talk
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.errors import InvalidInput
@@ -110,6 +110,6 @@ def _report(settings: Settings, name: str, tables: list[str], done: str) -> None
         print_json({"name": name, "action": done, "tables": tables})
         return
     for table in tables:
-        print_text(f"{done} {name} of {table}" if done != "has" else table)
+        print_text(f"{done} {safe(name)} of {table}" if done != "has" else table)
     if not tables:
         talk(f"There are no tables for {name}.")

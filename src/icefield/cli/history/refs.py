@@ -8,7 +8,7 @@ import rich_click as click
 from icefield.cli.commands.upkeep import parse_age
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument
-from icefield.cli.output import print_json, print_text
+from icefield.cli.output import print_json, print_text, safe
 from icefield.cli.questions import ask_first, asking_options
 from icefield.cli.settings import LakeCommand, Settings, SnapshotCommand
 from icefield.errors import InvalidInput, NoSuchSnapshot
@@ -118,4 +118,4 @@ def _report(settings: Settings, handle: Table, kind: RefKind, name: str, done: s
     if settings.as_json:
         print_json({"table": handle.name, "kind": str(kind), "name": name, "action": done, "snapshot-id": identity})
     else:
-        print_text(f"{done} {kind} {name}" + ("" if identity is None else f" at snapshot {identity}"))
+        print_text(f"{done} {kind} {safe(name)}" + ("" if identity is None else f" at snapshot {identity}"))

@@ -13,7 +13,6 @@ from icefield.commit.validate.key_history import (
     begin_branch,
     forget_branches,
     forget_undone,
-    go_forward,
     rename_branch,
     take_over,
 )
@@ -261,7 +260,7 @@ class RollBack:
         check_unprotected(base, self.branch, "roll back")
         is_back = head is not None and _is_ancestor(base, target, head)
         if not is_back and self.branch == MAIN and self.snapshot_id in {e.snapshot_id for e in base.snapshot_log}:
-            memory = go_forward(base, self.branch, target)
+            memory = begin_branch(base, self.branch, target)
             return _change(base, self.branch, _moved(base, self.branch, target), *memory)
         if not is_back:
             newest = ", ".join(str(s.snapshot_id) for s in list(base.ancestors(head))[:3])

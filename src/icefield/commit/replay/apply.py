@@ -9,18 +9,16 @@ Rows that were added to the branch since do not conflict, unless they have the i
 Raises ConcurrentChange with a list of the collisions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
-import pyarrow as pa
 
 from icefield.cache.reading import ReadContext
 from icefield.codec.manifest.columns import ALL
 from icefield.codec.manifest.header import DATA_MANIFEST, DELETE_MANIFEST
-from icefield.codec.manifest.rows import DataFiles, ManifestEntries
-from icefield.codec.manifest.schema import data_file_arrow_schema
+from icefield.codec.manifest.rows import DataFiles
 from icefield.commit.action import NOTHING_TO_DO, CommitTarget, ProposedChange, WriteContext
 from icefield.commit.actions.snapshot_update import FilesDraft, propose_files
 from icefield.commit.attempt import DraftStore
@@ -28,7 +26,7 @@ from icefield.commit.replay.collided_rows import CollidedRows, RowDescriber
 from icefield.commit.replay.collisions import Collision, CollisionKind, refuse
 from icefield.commit.replay.culprits import find_culprits
 from icefield.commit.replay.decisions import NOT_DECIDED, Decision
-from icefield.commit.replay.difference import Difference, find_difference, no_difference
+from icefield.commit.replay.difference import Difference, find_difference, find_files, no_difference
 from icefield.commit.replay.key_deletes import load_key_deletes
 from icefield.commit.replay.net_rows import has_new_rows
 from icefield.commit.replay.row_ids import Lost
@@ -43,7 +41,13 @@ from icefield.commit.replay.rows import (
 from icefield.commit.replay.shared_keys import KeyReader, find_shared_keys
 from icefield.commit.replay.sources import ChangeSource, OfBranch, OfSnapshot, OppositeOf, Request
 from icefield.commit.snapshot.manifest_filter import RemovedFiles
-from icefield.commit.snapshot.manifests import AddedFiles, ManifestRow, ManifestShape, write_added
+from icefield.commit.snapshot.manifests import (
+    AddedFiles,
+    ManifestRow,
+    ManifestShape,
+    as_data_files,
+    write_added,
+)
 from icefield.commit.snapshot.moved_rows import load_row_maps
 from icefield.commit.snapshot.position_deletes import as_added_files, open_delete_writer
 from icefield.commit.snapshot.summary import NO_DELETE_FILES, tally, tally_deletes
@@ -82,7 +86,8 @@ class ApplyChange:
     """Applies what distinguishes two versions to a branch.
 
     place: where position deletes go. copies: the rows that it adds, if not the files of the change are added as they
-    are. notes: more keys for the summary. decision: about rows that both changed.
+    are. notes: more keys for the summary. decision: about rows that both changed. is_known: the branch has the change
+    already, which is applied to an earlier version of it.
     """
 
     source: ChangeSource
@@ -91,6 +96,7 @@ class ApplyChange:
     copies: CopiedRows | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     decision: Decision = NOT_DECIDED
+    is_known: bool = False
     snapshot_id: int | None = None
 
     def propose(self, base: TableMetadata, context: WriteContext) -> ProposedChange:
@@ -119,7 +125,7 @@ class ApplyChange:
         for source in request.shared:
             metadata = apply(metadata, [_start_of(before)], context.ambient.now_ms())
             try:
-                change = ApplyChange(source=source, target=CommitTarget(MAIN), place=self.place)
+                change = ApplyChange(source=source, target=CommitTarget(MAIN), place=self.place, is_known=True)
                 metadata = apply(metadata, change.propose(metadata, drafts).updates, context.ambient.now_ms())
             except (ConcurrentChange, InvalidInput, NoSuchSnapshot):
                 if isinstance(source, OfSnapshot):  # what was picked does not fit alone
@@ -166,7 +172,7 @@ class _Proposal:
         if change.restored and copies is None:
             raise InvalidInput(
                 f"cannot {self.action.source.verb}: it removes deletes, by which rows reappear",
-                hint="Write these rows to the branch instead",
+                hint="Rebase the branch first, which applies its snapshots one by one, or write these rows instead",
             )
         if theirs.key_deletes and self.action.decision.is_for_ours:
             raise InvalidInput(
@@ -229,8 +235,10 @@ class _Proposal:
         """Raise an error that lists what collides."""
         copies = self.action.copies
         found: list[Collision] = []
-        if rows.lost and not self._both_only_delete(theirs, ours):
-            found += self._row_collisions(theirs, ours, rows.lost)
+        never_had = self._find_new(theirs, rows.lost) if rows.lost else []
+        lost = never_had if rows.lost and self._both_only_delete(theirs, ours) else rows.lost
+        if lost:
+            found += self._row_collisions(theirs, ours, lost)
         if self.base.format_version == 1:
             new = () if copies else (path for path, gone in rows.added.items() if len(gone))
             found += [Collision(CollisionKind.FILES, path, 0) for path in (*rows.deleted, *new)]
@@ -238,7 +246,8 @@ class _Proposal:
         if not self.request.ours or len(find_rewrites(self.request.ours)) < len(self.request.ours):
             found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context))
         if found:
-            raise refuse(self.action.source.verb, found, self._hint(found))
+            hint = "pick the snapshots that added these rows first" if never_had else self._hint(found)
+            raise refuse(self.action.source.verb, found, hint)
 
     def _both_only_delete(self, theirs: Difference, ours: Difference) -> bool:
         """Return whether no side has rows that the base does not have, so that none was changed."""
@@ -246,6 +255,20 @@ class _Proposal:
             return False
         sides = [side for side in self._sides(theirs, ours) if copies is None or side.difference is ours]
         return not any(has_new_rows(side, self.base, self.reading) for side in sides)
+
+    def _find_new(self, theirs: Difference, lost: Sequence[Lost]) -> Sequence[Lost]:
+        """Return the rows that a cherry-pick deletes and that the branch has never had, because they came later.
+
+        They may still come to the branch; the delete would not come again, because the branch contains it.
+        """
+        if self.request.common is None or self.action.is_known:
+            return []
+        mine = Side(theirs, load_row_maps(self.reading.store, ()))
+        for version in self.request.common:
+            then = Side(find_difference(self.reading, self.base, self.request.before, version), mine.maps)
+            change = RowChange((), [(each.task, each.positions) for each in lost], ())
+            lost = RowApplication(mine, then, self.base, self.reading).apply(change).lost
+        return lost
 
     def _hint(self, found: Sequence[Collision]) -> str:
         hint = "undo one of the two changes, or apply it again by hand"
@@ -272,7 +295,7 @@ class _Proposal:
         data = list(self._data_groups(theirs, rows))
         deletes = [*self._delete_groups(theirs, ours, rows), *self._key_delete_groups(theirs, ours)]
         columns = [group.columns for group in deletes]
-        removed = _find_files(rows.removed, [ours.after.files, theirs.before.files])
+        removed = find_files(rows.removed, [ours.after.files, theirs.before.files])
         stale = removed.filter(removed.delete_keys.is_valid()).paths
         if self.base.has_row_ids:  # a vector includes the earlier deletes of its file
             stale |= {path for path, gone in rows.before.items() if len(gone)}
@@ -374,25 +397,3 @@ def _adds_key_deletes(snapshot: Snapshot) -> bool:
 def _are_all_inside(files: PlannedFiles, folder: str) -> bool:
     """Return whether files are in the folder of new files: others may have been added to several branches."""
     return all(is_inside(path, folder) for path in files.paths)
-
-
-def as_data_files(entries: ManifestEntries, spec: PartitionSpec, base: TableMetadata) -> DataFiles:
-    """Return the files of manifest entries of one spec, as they are added again."""
-    target = data_file_arrow_schema(spec.columns(base.schema_of_spec(spec)))
-    rows = entries.num_rows
-    columns = [
-        entries[field.name] if field.name in entries else pa.chunked_array([pa.nulls(rows, field.type)])
-        for field in target
-    ]
-    return DataFiles(
-        pa.Table.from_arrays([column.cast(f.type) for column, f in zip(columns, target, strict=True)], schema=target)
-    )
-
-
-def _find_files(paths: Set[str], listings: Sequence[PlannedFiles]) -> PlannedFiles:
-    """Return files, each as the first of some listings has it."""
-    found, left = [], set(paths)
-    for files in listings:
-        found.append(files.at(left))
-        left -= found[-1].paths
-    return PlannedFiles.concat(found)

@@ -13,7 +13,7 @@ instead of applied: only reading all files of their partitions would show which 
 Raises MissingFile, CorruptFile.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,3 +141,12 @@ def _key_deletes(deletes: DeleteIndex | None) -> dict[str, int]:
     """Return the equality deletes of a version, and the snapshots that added them."""
     listed = () if deletes is None else deletes.listed
     return {each.location: each.snapshot_id for each in listed if each.kind is DeleteType.EQUALITY}
+
+
+def find_files(paths: Set[str], listings: Sequence[PlannedFiles]) -> PlannedFiles:
+    """Return files, each as the first of some listings has it."""
+    found, left = [], set(paths)
+    for files in listings:
+        found.append(files.at(left))
+        left -= found[-1].paths
+    return PlannedFiles.concat(found)

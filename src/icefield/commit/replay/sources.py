@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from icefield.commit.replay.reverts import find_covered, find_restored, find_reverted, find_reverts
+from icefield.commit.replay.repeated import find_repeated, kept_key
 from icefield.commit.validate.ancestry import (
     MERGED,
     MERGED_BRANCH,
@@ -25,7 +25,8 @@ from icefield.commit.validate.ancestry import (
     merge_summary,
     summary_id,
 )
-from icefield.commit.validate.key_history import take_over
+from icefield.commit.validate.key_history import remember, take_over
+from icefield.commit.validate.reverts import find_covered, find_restored, find_reverted, find_reverts
 from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Operation, Snapshot
@@ -38,7 +39,8 @@ class Request:
 
     ours: what the branch contains that `before` does not, newest first. theirs: what `after` contains that `before`
     does not. shared: changes that both contain and `before` does not, to be applied to it first. summary: more keys for
-    the summary. updates, requirements: more of them.
+    the summary. updates, requirements: more of them. common: of a cherry-pick, the newest versions that both `before`
+    and the branch contain: the branch has had the rows of these.
     """
 
     before: Snapshot | None
@@ -49,6 +51,7 @@ class Request:
     shared: "Sequence[ChangeSource]" = ()
     updates: Sequence[Update] = ()
     requirements: Sequence[Requirement] = ()
+    common: tuple[Snapshot, ...] | None = None
 
     @property
     def only_moves_rows(self) -> bool:
@@ -129,16 +132,22 @@ class OfSnapshot:
         if contains(base, head, self.snapshot_id):
             raise InvalidInput(f"cannot {self.verb}: {ref} contains it already")
         own = {self.snapshot_id, *find_origins(base, snapshot)}
-        for known in all_contained(base, head):
+        contained = list(all_contained(base, head))
+        for known in contained:
             if not own.isdisjoint({known.snapshot_id, *find_origins(base, known)}):
                 raise InvalidInput(
                     f"cannot {self.verb}: snapshot {known.snapshot_id} of {ref} is a cherry-pick of it already"
                 )
+        if (repeated := find_repeated(base, contained, [snapshot])) is not None:
+            raise InvalidInput(
+                f"cannot {self.verb}: snapshot {repeated.ours.snapshot_id} of {ref} is {repeated} already",
+                hint="Nothing was changed; revert that snapshot first, if its rows are not the right ones",
+            )
         if snapshot.operation == Operation.REPLACE:
             return None
         before = _parent(base, snapshot, self.verb)
         parted_before = NOT_PARTED if before is None or head is None else find_parting(base, head, before)
-        since = all_contained(base, head) if before is None else parted_before.ours
+        since = contained if before is None else parted_before.ours
         check_not_among(base, since, find_covered(base, self.snapshot_id))
         self._check_restored(base, ref, head, parted_before)
         merged = base.snapshots.find(summary_id(snapshot, MERGED) or 0)
@@ -147,8 +156,10 @@ class OfSnapshot:
         shared = _shared(parted.bases, parted.picked)
         reverted = find_reverted(base, snapshot)
         kept = {} if reverted is None else {REVERTED: str(reverted)}
-        summary = {PICKED: str(self.snapshot_id), **kept}
-        return Request(before, snapshot, parted_before.ours, (snapshot,), summary, shared)
+        key = kept_key(base, ref, snapshot)
+        summary, updates = {PICKED: str(self.snapshot_id), **kept, **key}, remember(base, ref, key)
+        request = Request(before, snapshot, parted_before.ours, (snapshot,), summary, shared, updates)
+        return replace(request, common=parted_before.bases)
 
     def _check_restored(self, base: TableMetadata, ref: str, head: Snapshot | None, parted: Parted) -> None:
         """Refuse to restore rows that the branch has: because it did so, too, or because it has never removed them."""
@@ -219,6 +230,12 @@ def _since_parting(base: TableMetadata, parted: Parted, theirs: Snapshot) -> Req
         raise ConcurrentChange(
             f"cannot merge: both sides have reverted snapshot {min(both)}, and restored its rows",
             hint="Nothing was changed; revert one of the two reverts",
+        )
+    if (repeated := find_repeated(base, parted.ours, parted.theirs)) is not None:
+        raise ConcurrentChange(
+            f"cannot merge: both sides have made {repeated}, in snapshots {repeated.ours.snapshot_id} and "
+            f"{repeated.theirs.snapshot_id}, and its rows would be there twice",
+            hint="Nothing was changed; revert one of the two",
         )
     line = {snapshot.snapshot_id for snapshot in base.ancestors(theirs)}
     bases = sorted(parted.bases, key=lambda each: each.snapshot_id not in line)

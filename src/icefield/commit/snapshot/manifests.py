@@ -18,7 +18,7 @@ from icefield.codec.manifest.inherit import inherit
 from icefield.codec.manifest.list_schema import MANIFEST_LIST_ARROW_SCHEMA
 from icefield.codec.manifest.rewrite import ManifestSource, OpenedSources, open_sources
 from icefield.codec.manifest.rows import DataFiles, ManifestEntries, Manifests
-from icefield.codec.manifest.schema import ADDED, DELETED, EXISTING, partition_column
+from icefield.codec.manifest.schema import ADDED, DELETED, EXISTING, data_file_arrow_schema, partition_column
 from icefield.commit.action import WriteContext
 from icefield.commit.validate.references import remove_quietly
 from icefield.commit.validate.schema_compatibility import check_fits
@@ -315,3 +315,16 @@ def _bounds(known: pa.Array, kind: PrimitiveType) -> tuple[bytes, bytes]:
         # -0.0 sorts before 0.0, though they compare as equal: widen a zero bound. (spec: Manifests)
         lower, upper = lower or -0.0, upper or 0.0
     return encode_value(lower, kind), encode_value(upper, kind)
+
+
+def as_data_files(entries: ManifestEntries, spec: PartitionSpec, base: TableMetadata) -> DataFiles:
+    """Return the files of manifest entries of one spec, as they are added again."""
+    target = data_file_arrow_schema(spec.columns(base.schema_of_spec(spec)))
+    rows = entries.num_rows
+    columns = [
+        entries[field.name] if field.name in entries else pa.chunked_array([pa.nulls(rows, field.type)])
+        for field in target
+    ]
+    return DataFiles(
+        pa.Table.from_arrays([column.cast(f.type) for column, f in zip(columns, target, strict=True)], schema=target)
+    )

@@ -8,7 +8,7 @@ that move a branch update its keys in the same commit: a rollback forgets the ke
 that it makes visible, and a new branch starts with those of its first snapshot.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from icefield.arguments import whole_number
@@ -131,15 +131,20 @@ def take_over(base: TableMetadata, branch: str, source: str, head: Snapshot) -> 
 
 
 def begin_branch(base: TableMetadata, branch: str, at: Snapshot) -> list[Update]:
-    """Return the updates for a new branch: the keys of the branch it starts from, as of that snapshot."""
-    for source in sorted(base.refs, key=lambda name: name != MAIN):
-        is_branch = base.refs[source].kind is RefKind.BRANCH
-        if is_branch and any(s.snapshot_id == at.snapshot_id for s in base.ancestors(base.ref_head(source))):
-            return _updates(base, branch, _memory_at(base, source, at))
-    # Snapshots between it and the heads have expired: its own history is all that is known.
-    memory = Memory()
-    for snapshot in reversed(list(base.ancestors(at))):
-        memory = memory.with_summary(snapshot.summary)
+    """Return the updates for a branch that begins or moves anywhere: the keys that the table had at that snapshot.
+
+    They are those of a branch that has it, or that parted from it last, as after a rollback.
+    """
+    order = [branch, MAIN, *sorted(base.refs)]
+    sources = [name for name in order if name in base.refs and base.refs[name].kind is RefKind.BRANCH]
+    line = list(base.ancestors(at))
+    # What is older may have expired: the later the two parted, the more is known.
+    places = ((_place_of_parting(base, source, line), source) for source in sources)
+    place, source = min(places, key=lambda each: each[0], default=(len(line), branch))
+    memory = _memory_at(base, source, line[place]) if place < len(line) else Memory()
+    for again in reversed(line[:place]):
+        for snapshot in reversed(_with_merged(base, again)):
+            memory = memory.with_summary(snapshot.summary)
     return _updates(base, branch, memory)
 
 
@@ -153,15 +158,10 @@ def forget_branches(base: TableMetadata, branches: Iterable[str]) -> list[Update
     return [update for branch in branches for update in _updates(base, branch, Memory())]
 
 
-def go_forward(base: TableMetadata, branch: str, to: Snapshot) -> list[Update]:
-    """Return the updates for a branch that goes forward again to a snapshot that it was at before."""
-    past = {snapshot.snapshot_id for snapshot in base.ancestors(base.ref_head(branch))}
-    common = next((s for s in base.ancestors(to) if s.snapshot_id in past), None)
-    memory = Memory() if common is None else _memory_at(base, branch, common)
-    for again in reversed(_until(base.ancestors(to), common.snapshot_id if common else None)):
-        for snapshot in reversed(_with_merged(base, again)):
-            memory = memory.with_summary(snapshot.summary)
-    return _updates(base, branch, memory)
+def _place_of_parting(base: TableMetadata, branch: str, line: Sequence[Snapshot]) -> int:
+    """Return the place of the first snapshot of a line, newest first, that a branch has; its length if it has none."""
+    own = {snapshot.snapshot_id for snapshot in base.ancestors(base.ref_head(branch))}
+    return next((place for place, each in enumerate(line) if each.snapshot_id in own), len(line))
 
 
 def _memory_at(base: TableMetadata, branch: str, snapshot: Snapshot) -> Memory:
