@@ -29,7 +29,7 @@ from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.tables import TableVersion
-from icefield.commit.relocate import Progress
+from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import (
@@ -191,8 +191,13 @@ class DroppedTables:
         """Give up a claim."""
         self.backend.store.delete(claim)
 
-    def purge(self, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
-        """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits."""
+    def purge(self, explain: Explain, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
+        """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits.
+
+        A table whose files cannot be deleted does not stop the purge of the other tables; its result says why.
+
+        explain: returns the error to report instead of one that was raised.
+        """
         known = self._records()
         audits = {} if dry_run else self._finished_audits()
         if not known and not audits:
@@ -200,7 +205,12 @@ class DroppedTables:
         time_ms = seen_time_ms if dry_run else store_time_ms
         now_ms = time_ms(self.backend.store, self._folder, self.backend.ambient)
         due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
-        results = [self._purge(found, now_ms, dry_run=dry_run, progress=progress) for found in due]
+        results: list[SweepResult | None] = []
+        for found in due:
+            try:
+                results.append(self._purge(found, now_ms, dry_run=dry_run, progress=progress))
+            except IcefieldError as error:
+                results.append(SweepResult(found.table, dry_run, unfinished=str(explain(error))))
         for audit, kept_ms in audits.items():
             if now_ms - audit.modified_ms >= kept_ms:
                 self.backend.store.delete(audit.location)
