@@ -50,9 +50,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties.upkeep import GC_AUDIT_RETENTION_MS, GC_UNDROP_MS
 from icefield.storage.location import join_location
-from icefield.storage.store import StoredFile
+from icefield.storage.store import StoredFile, remove_empty_directories
 from icefield.upkeep.checks import check_enabled, check_identity
-from icefield.upkeep.orphans import list_files
+from icefield.upkeep.orphans import distinct_roots, list_files
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.result import SweepResult, silent
 from icefield.upkeep.sweep import check_leases, count_kinds
@@ -252,6 +252,8 @@ class DroppedTables:
         for file in [*store.list(join_location(metadata_folder(version.metadata), "gc"))]:
             store.delete(file.location)
         store.delete(version.location)
+        for root in distinct_roots(version):  # the values of partitions are in the names of directories
+            remove_empty_directories(store, root)
         self.finish(dropped)
         return done
 
