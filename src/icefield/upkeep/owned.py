@@ -54,7 +54,9 @@ class Ownership:
             if place is not None:
                 here = pc.and_(here, in_metadata if place else pc.invert(in_metadata))
             kinds = pc.if_else(here, pa.scalar(int(kind), pa.int8()), kinds)
-        outside = pc.or_(pc.match_substring_regex(names, _FROM_OUTSIDE), in_gc)
+        # `..` may lead out of the directories, and is in no name that a writer gives.
+        leads_out = pc.match_substring_regex(paths, r"/\.\.(/|$)")
+        outside = pc.or_(pc.or_(pc.match_substring_regex(names, _FROM_OUTSIDE), in_gc), leads_out)
         # Metadata files of other tables can be in a directory below; only those directly in it are the table's own.
         nested = pc.and_(in_metadata, pc.match_substring_regex(paths, f"^{re.escape(self._metadata)}.*/"))
         is_temporary_file = pc.equal(pc.fill_null(kinds, -1), int(FileKind.TEMPORARY))
