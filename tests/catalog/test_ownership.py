@@ -336,6 +336,11 @@ def test_links_lead_to_one_directory(tmp_path: Path) -> None:
 def test_overlap_whatever_the_spelling(one: str, other: str, overlap: bool) -> None:
     assert (Roots([one]).find_overlap(Roots([other])) is not None) is overlap
     assert (Roots([other]).find_overlap(Roots(["s3://z/z", one])) is not None) is overlap
+    assert (Roots([one, "s3://z/z"]).hold(other) or Roots([other]).hold(one)) is overlap
+
+
+def test_a_directory_is_not_in_one_below_it() -> None:
+    assert [Roots(["s3://b/lake/t"]).hold(each) for each in ("s3a://b/lake//t/u", "s3://b/lake")] == [True, False]
 
 
 def test_a_location_has_one_spelling(tmp_path: Path) -> None:

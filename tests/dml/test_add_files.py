@@ -215,7 +215,7 @@ def test_a_commit_that_fails_leaves_the_files_of_others(
 
 
 def test_files_that_carry_ids_need_no_mapping(lake: Lake) -> None:
-    source = lake.create_table("t.source", SCHEMA)
+    source = lake.create_table("t.source", SCHEMA, properties={"gc.enabled": "false"})
     source.append(pa.Table.from_pylist(people(0, 3)))
     copy = lake.create_table("t.copy", SCHEMA)
     copy.add_files([f["file_path"] for f in source.scan().files().to_pylist()])

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
-from tests.upkeep.fixtures import AT_ONCE, Yard, make_yard
+from tests.upkeep.fixtures import AT_ONCE, FUTURE, Yard, make_yard
 
 from icefield import connect
 from icefield.errors import CommitConflict, InvalidInput, StorageError
@@ -266,6 +266,19 @@ def test_evolved_tables(yard: Yard) -> None:
     assert bytes_left(yard) == []
 
 
+def test_values_of_a_dropped_column_are_gone_when_files_are_rewritten(yard: Yard) -> None:
+    table = make(yard)
+    with table.evolve() as change:
+        change.drop_column("note")
+    done = table.forget("id = 99", search=[f"of {ADA}"])
+    assert done.search is not None
+    assert not done.search.is_clean
+    table.compact(options={"rewrite-all": "true"})
+    table.expire_snapshots(FUTURE, keep_last=1)
+    done = table.forget("id = 99", search=[f"of {ADA}"])
+    assert done.is_finished, str(done)
+
+
 def test_what_is_refused_changes_nothing(yard: Yard) -> None:
     table = make(yard)
     before = table.metadata_location
@@ -273,6 +286,10 @@ def test_what_is_refused_changes_nothing(yard: Yard) -> None:
         table.forget(None)
     with pytest.raises(InvalidInput, match="is empty"):
         table.forget(WHERE, search=[""])
+    for term, what in ((b"eta", "the directory"), ("memory://lake", "the directory"), ("ote", "the column note")):
+        for dry_run in (True, False):
+            with pytest.raises(InvalidInput, match=f"search for term 2: it is in the name of {what}"):
+                table.forget(WHERE, search=[ADA, term], dry_run=dry_run)
     with pytest.raises(InvalidInput, match="transaction"), yard.lake.transaction() as tx:
         tx.table("t.t").forget(WHERE)
     table.set_properties({"gc.enabled": "false"})

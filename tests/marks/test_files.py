@@ -18,6 +18,11 @@ PATHS = (
     "t/a:////b",
     "t:/./a",
     "t/%2F/a",
+    "t/../a",
+    "t/b/.././../a",
+    "../../t/../a",
+    "t/..a/a../..",
+    "t/../b\n/../a",
 )
 
 
@@ -29,8 +34,12 @@ def test_columns_are_folded_like_single_locations() -> None:
 
 
 def test_spellings_of_one_file_are_one_location() -> None:
-    spellings = ("t/a", "t//a", "t/./a", "t/././a", "t/.//./a", "t//.//a")
+    spellings = ("t/a", "t//a", "t/./a", "t/././a", "t/.//./a", "t//.//a", "b/../t/a", "t/b/c/../../a", "t/b\n/../a")
     assert {fold_one(f"file:///{each}") for each in spellings} == {"file:///t/a"}
+
+
+def test_two_dots_are_a_name_in_an_object_store() -> None:
+    assert fold_one("s3a://b/t/../a") == "s3://b/t/../a"
 
 
 def test_a_file_that_several_manifests_list_is_one_file() -> None:

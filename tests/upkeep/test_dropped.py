@@ -85,6 +85,32 @@ def test_files_go_when_the_window_is_over(yard: Yard) -> None:
         yard.lake.undrop("t.t")
 
 
+def test_a_table_that_cannot_be_purged_does_not_keep_the_files_of_others(yard: Yard) -> None:
+    for name in ("t.damaged", "t.shared", "t.good"):
+        yard.table(name, **WINDOW).append(rows(1))
+    places = {name: yard.lake.table(name).location for name in ("t.damaged", "t.shared", "t.good")}
+    damaged = yard.lake.table("t.damaged").metadata_location
+    for name in places:
+        yard.lake.drop_table(name, purge=True)
+    yard.store.delete(damaged)
+    yard.store.put_new(damaged, b"damaged")
+    inside = yard.lake.create_table("t.inside", "id long, n long", location=f"{places['t.shared']}/inside")
+    inside.append(rows(7))
+    yard.ambient.sleep(60)
+    for dry_run in (True, False):
+        done = {each.table: each for each in yard.lake.purge_dropped(dry_run=dry_run)}
+        assert done.keys() == places.keys()
+        assert "it is not valid table metadata" in (done["t.damaged"].unfinished or "")
+        assert "t.inside is at" in (done["t.shared"].unfinished or "")
+        assert "unfinished: cannot place" in str(done["t.shared"])
+        assert (done["t.good"].unfinished, done["t.good"].kinds["data"]) == (None, 1)
+    assert list(yard.store.list(places["t.good"])) == []
+    assert {each.table for each in yard.lake.dropped()} == {"t.damaged", "t.shared"}
+    assert ids(inside) == [7]
+    yard.lake.drop_table("t.inside")
+    assert [each.table for each in yard.lake.purge_dropped() if each.unfinished is None] == ["t.shared"]
+
+
 def test_without_purge_files_are_kept(yard: Yard) -> None:
     table = yard.table(**WINDOW)
     table.append(rows(1))
@@ -410,8 +436,8 @@ def test_the_record_of_a_purge_that_was_interrupted_is_kept(yard: Yard, monkeypa
     yard.lake.drop_table("t.t", purge=True)
     with monkeypatch.context() as patch:
         patch.setattr(DroppedTables, "finish", refuse)
-        with pytest.raises(StorageError):
-            yard.lake.purge_dropped()
+        (interrupted,) = yard.lake.purge_dropped()
+    assert interrupted.unfinished == "refused"
     place = f"memory://lake/{DROPPED_FOLDER}"
     assert [file.location for file in yard.store.list(place) if "parquet" in file.location]
     yard.lake.purge_dropped()

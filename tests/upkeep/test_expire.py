@@ -1,10 +1,21 @@
 """Expiry: snapshots go, then their files, and never a file that something needs."""
 
-import pytest
-from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
+from pathlib import Path
 
-from icefield.dml.add_files import add_files
-from icefield.errors import CatalogError, InvalidInput
+import pyarrow as pa
+import pytest
+from tests.upkeep.fixtures import AT_ONCE, FUTURE, Yard, ids, make_yard, rows
+
+import icefield
+from icefield.commit.action import CommitTarget
+from icefield.commit.actions.append import AppendFiles
+from icefield.dml.add_files import add_files, describe_files
+from icefield.dml.head import LiveHead
+from icefield.errors import AlreadyExists, CatalogError, InvalidInput
+from icefield.leases.folder import gc_folder
+from icefield.marks.files import FileKind, table_files
+from icefield.marks.mark import EXPIRED, write_mark
+from icefield.model.names import parse_table_name
 from icefield.model.statistics import PartitionStatisticsFile, StatisticsFile
 
 
@@ -27,6 +38,63 @@ def test_files_of_expired_snapshots_are_deleted(yard: Yard) -> None:
     assert result.swept.bytes_deleted > 0
     assert ids(table) == [2]
     assert table.sweep().files_deleted == 0
+
+
+@pytest.mark.parametrize("way", ["data file", "statistics", "mark"])
+def test_a_location_that_leads_out_of_the_directories_is_not_deleted(tmp_path: Path, way: str) -> None:
+    """Object stores take `..` for a name; a local disk follows it to the files of another table."""
+    with icefield.connect(str(tmp_path), durable=False) as lake:
+        other = lake.create_table("t.other", "id long, n long", properties={"gc.enabled": "false"})
+        other.append(rows(7))
+        (file,) = other.scan().files()["file_path"].to_pylist()
+        table = lake.create_table("t.t", "id long, n long", properties=AT_ONCE)
+        around = f"{table.location}/data/../..{file.removeprefix(table.location.rpartition('/')[0])}"
+        table.append(rows(1))
+        if way == "data file":
+            table.add_files([around])
+        if way == "statistics":
+            table.set_statistics(StatisticsFile(table.snapshots()[-1].snapshot_id, around, 4, 2))
+        if way == "mark":
+            files = table_files([around], FileKind.DATA)
+            folder = gc_folder(table.metadata)
+            write_mark(lake.store, lake.backend.ambient, folder, table.metadata.table_uuid, EXPIRED, files)
+        table.overwrite(rows(2))
+        table.expire_snapshots(FUTURE)
+        table.remove_orphans(unsafe=True)
+        assert ids(other) == [7]
+        assert ids(table) == [2]
+
+
+def test_a_file_that_another_engine_adds_again_in_another_spelling_is_kept(tmp_path: Path) -> None:
+    with icefield.connect(str(tmp_path), durable=False) as lake:
+        table = lake.create_table("t.t", "id long, n long", properties=AT_ONCE)
+        table.append(rows(1))
+        (file,) = table.scan().files()["file_path"].to_pylist()
+        again = file.replace("/data/", "/data/../data/")
+        with pytest.raises(AlreadyExists):
+            table.add_files([again])
+        added = describe_files(lake.store, table.metadata, [file], None).columns
+        path = pa.chunked_array([[again]], pa.string())
+        head, base = LiveHead(lake.backend, parse_table_name("t.t")), table.metadata
+        table.delete_files([file])
+        head.commit([AppendFiles(added.replaced({"file_path": path}), base.spec, base.schema, CommitTarget("main"))])
+        assert table.scan().files()["file_path"].to_pylist() == [again]
+        table.append(rows(2))
+        table.expire_snapshots(FUTURE)
+        assert ids(table) == [1, 2]
+
+
+def test_a_table_whose_location_has_two_dots_is_kept_clean(tmp_path: Path) -> None:
+    with icefield.connect(str(tmp_path), durable=False) as lake:
+        (tmp_path / "x").mkdir()
+        location = f"file://{tmp_path}/x/../t"
+        table = lake.create_table("t.t", "id long, n long", location=location, properties=AT_ONCE)
+        for number in range(3):
+            table.overwrite(rows(number))
+        table.expire_snapshots(FUTURE)
+        table.remove_orphans(unsafe=True)
+        assert len(list((tmp_path / "t" / "data").iterdir())) == 1
+        assert ids(table) == [2]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -231,7 +231,7 @@ def lease_renewed_during_the_sweep(yard: Yard) -> None:
 
 
 def files_added_without_a_look(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("icefield.table.table.check_not_marked", lambda *_: None)
+    patch.setattr("icefield.table.table.check_addable", lambda *_: None)
 
 
 def together(*plants: planted.Plant) -> planted.Plant:

@@ -178,7 +178,7 @@ def test_a_table_whose_files_are_not_listed_is_refused(yard: Yard) -> None:
 
 
 def test_a_file_that_may_be_the_tables_under_another_name_is_refused(yard: Yard) -> None:
-    table, other = yard.table(), yard.table("t.other")
+    table, other = yard.table(), yard.table("t.other", gc__enabled="false")
     other.append(rows(1))
     (file,) = other.scan().files()["file_path"].to_pylist()
     table.add_files([file])
@@ -188,7 +188,7 @@ def test_a_file_that_may_be_the_tables_under_another_name_is_refused(yard: Yard)
 
 
 def test_files_added_from_outside_are_kept(yard: Yard) -> None:
-    table, other = yard.table(), yard.table("t.other")
+    table, other = yard.table(), yard.table("t.other", gc__enabled="false")
     other.append(rows(1))
     (file,) = other.scan().files()["file_path"].to_pylist()
     table.add_files([file])

@@ -17,7 +17,7 @@ from icefield.catalog.catalog import PointerSwap
 from icefield.errors import InvalidInput, LeaseLost, NotFound
 from icefield.lake import Lake
 from icefield.storage.local import LocalStore
-from icefield.storage.location import location_of_path
+from icefield.storage.location import local_path, location_of_path
 
 LAKES = (
     "sqlite",
@@ -105,6 +105,8 @@ def test_a_dropped_table_is_restored_or_purged(lake: Lake, place: str) -> None:
     assert purged.files_deleted > 3
     assert list(lake.store.list(location)) == []
     assert (lake.dropped(), lake.tables()) == ([], [])
+    if place in ("sqlite", "files"):
+        assert list(Path(local_path(location)).iterdir()) == []
 
 
 def test_g15_a_swap_after_the_sweep_is_refused(

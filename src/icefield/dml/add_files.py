@@ -23,7 +23,7 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import Snapshot
 from icefield.parquet.add_files.describe import describe_file, import_settings
 from icefield.parquet.write.data_files import as_columns
-from icefield.storage.location import location_of_path
+from icefield.storage.location import LOCAL_SCHEME, location_of_path, parse_location
 from icefield.storage.store import Store
 
 THREADS = 8
@@ -91,7 +91,7 @@ def _locations(store: Store, files: Files) -> Iterator[str]:
         text = os.fspath(path)
         if "\0" in text:
             raise InvalidInput(f"path {text!r} contains a zero byte")
-        location = text if "://" in text else location_of_path(str(Path(text).resolve()))
+        location = _one_spelling(text)
         if location.endswith(SUFFIX):
             yield location
             continue
@@ -99,6 +99,15 @@ def _locations(store: Store, files: Files) -> Iterator[str]:
         if not found:
             raise InvalidInput(f"there are no Parquet files (*{SUFFIX}) in {text}")
         yield from found
+
+
+def _one_spelling(text: str) -> str:
+    """Return the location that a path or location means: `a/../b` and `b` are one file on a local disk."""
+    if "://" not in text:
+        return location_of_path(str(Path(text).resolve()))
+    parsed = parse_location(text)
+    is_plain = parsed.scheme != LOCAL_SCHEME or not any(part in parsed.path for part in ("//", "/./", "/../"))
+    return text if is_plain else location_of_path(str(Path(parsed.path).resolve()))
 
 
 def _is_data(below: str) -> bool:

@@ -9,7 +9,8 @@
     6  search                            when nothing waits any more
 
 Every step finds out what is left to do, so that a call continues what an earlier one, or one that crashed, began.
-Raises InvalidInput before anything is changed: for tags, tables that share files, and a grace period that is refused.
+Raises InvalidInput before anything is changed: for tags, tables that share files, a grace period that is refused, and a
+term of the search that is in the name of a directory or a column.
 """
 
 from collections import Counter
@@ -36,7 +37,7 @@ from icefield.engine.rows import bind_filter
 from icefield.errors import IcefieldError, InvalidInput, NoSuchSnapshot
 from icefield.forget.holders import Holders, find_holders
 from icefield.forget.result import ForgetResult, SearchResult
-from icefield.forget.search import Search, Term
+from icefield.forget.search import Search, Term, check_terms
 from icefield.leases.folder import metadata_folder
 from icefield.marks.grace import grace_of
 from icefield.marks.mark import RETIRED
@@ -87,7 +88,7 @@ class Forget:
 
     def dry_run(self) -> ForgetResult:
         """Return what would be done."""
-        self._check_collector()
+        self._check_first()
         held = self._find()
         rows = {branch: self._delete(branch, dry_run=True) for branch in held.branches}
         made = replace(self._result(None), is_dry_run=True, rows_deleted=rows, branches=held.branches, tags=held.tags)
@@ -95,7 +96,7 @@ class Forget:
 
     def run(self) -> ForgetResult:
         """Do what is left to do, and return what was done, what waits, and what the search found."""
-        self._check_collector()
+        self._check_first()
         held = self._find()
         self._check_tags(held)
         for _ in range(MOST_ROUNDS):
@@ -119,11 +120,12 @@ class Forget:
         made = replace(self._result(swept), left=left)
         return made if is_waiting else replace(made, search=self._search())
 
-    def _check_collector(self) -> None:
-        """Refuse a table whose files are not deleted, before anything is changed."""
-        properties = self.head.load().metadata.properties
-        check_enabled(properties)
-        grace_of(properties)
+    def _check_first(self) -> None:
+        """Refuse before anything is changed: a table whose files are not deleted, a search that never ends clean."""
+        version = self.head.load()
+        check_enabled(version.metadata.properties)
+        grace_of(version.metadata.properties)
+        check_terms(self.request.terms, version.metadata, distinct_roots(version))
 
     def _find(self) -> Holders:
         base, context = self.head.load().metadata, self.head.backend.reading

@@ -35,7 +35,7 @@ from icefield.engine.local import LocalEngine
 from icefield.errors import CorruptFile, IcefieldError, InvalidInput, MissingFile
 from icefield.expr.bind.bound import Bound, columns_of
 from icefield.forget.result import SearchResult, Trace
-from icefield.leases.folder import AUDIT
+from icefield.leases.folder import AUDIT, metadata_folder
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.mapped_ids import with_mapped_ids
 from icefield.parquet.read.task import FileTask
@@ -83,6 +83,23 @@ def _parse_term(number: int, value: str | bytes) -> Term:
     with suppress(ValueError):
         forms[uuid.UUID(value).bytes] = None
     return Term(number, tuple(forms), value)
+
+
+def check_terms(terms: Sequence[Term], metadata: TableMetadata, directories: Sequence[str]) -> None:
+    """Refuse terms that the names of directories or columns have: the search would always find them.
+
+    Raises InvalidInput.
+    """
+    places = [(f"{each}/", f"the directory {each}") for each in (*directories, metadata_folder(metadata))]
+    columns = dict.fromkeys(name for schema in metadata.schemas for path in schema.ids_by_path for name in path)
+    places += [(name, f"the column {name}") for name in columns]
+    for term in terms:
+        found = next((what for text, what in places if any(form in text.encode() for form in term.forms)), None)
+        if found is not None:
+            raise InvalidInput(
+                f"cannot search for term {term.number}: it is in the name of {found}, and would always be found",
+                hint="Give text that only the rows have, such as a whole name or address",
+            )
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 Locations are compared after folding, because one file has several spellings:
 
-    s3a://Bucket/t//a.parquet   s3://bucket/t/a.parquet      file:/t/a   /t/a   file:///t/a
+    s3a://Bucket/t//a.parquet   s3://bucket/t/a.parquet      file:/t/a   /t/a   file:///t/a   file:///t/b/../a
 
 Percent-encoding is not decoded: `a%2Fb` and `a/b` are two files. Folding makes more files equal than are, never fewer,
 and equal to a reachable file means kept.
@@ -109,6 +109,8 @@ def fold(locations: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
         return locations
     for pattern, spelling in _FOLDS:
         locations = pc.replace_substring_regex(locations, pattern, spelling)
+    while pc.any(pc.match_substring_regex(locations, _UP)).as_py():
+        locations = pc.replace_substring_regex(locations, _UP, r"\1/")
     return locations
 
 
@@ -116,6 +118,8 @@ def fold_one(location: str) -> str:
     """Return one location in its spelling."""
     for pattern, spelling in _FOLDS:
         location = re.sub(pattern, spelling, location)
+    while re.match(_UP, location):
+        location = re.sub(_UP, r"\1/", location)
     return location
 
 
@@ -131,7 +135,7 @@ def _are_folded(locations: pa.ChunkedArray | pa.Array) -> bool:
         is_usual = pc.or_(is_usual, pc.starts_with(locations, scheme))
     if not pc.all(is_usual, min_count=0).as_py():
         return False
-    return not pc.any(pc.match_substring_regex(locations, r"[^:/]//|/\./|:////"), min_count=0).as_py()
+    return not pc.any(pc.match_substring_regex(locations, r"[^:/]//|/\.\.?/|:////"), min_count=0).as_py()
 
 
 _USUAL = ("file:///", "s3://", "gs://", "az://")
@@ -145,3 +149,4 @@ _FOLDS = (
     (r"([^:/])/{2,}", r"\1/"),
     (r"(/\.)+/", "/"),
 )
+_UP = r"(?s)^(file://.*?)/[^/]+/\.\./"  # one directory up, on a local disk alone: elsewhere it is a name

@@ -39,6 +39,12 @@ class Roots:
                     return theirs
         return None
 
+    def hold(self, location: str) -> bool:
+        """Return whether a location is one of these directories, or inside one."""
+        return any(
+            text == root or text.startswith(f"{root}/") for text in _readings(location) for root in self.spellings
+        )
+
 
 def _readings(location: str) -> Iterator[str]:
     resolved = resolve_location(location)

@@ -46,7 +46,7 @@ class LakeDrops(ABC):
         try:
             version = operations_of(self.backend).load(table)
         except (CorruptFile, MissingFile, LocationRefused, Unsupported) as error:
-            moved = MovedLake(self.backend.catalog, self.backend.store, self.warehouse).explain(error)
+            moved = self._moved.explain(error)
             if purge and moved is not error:
                 raise moved from error
             version = None  # a table that cannot be read can still be dropped
@@ -80,7 +80,11 @@ class LakeDrops(ABC):
             dry_run: Return what would be deleted, and delete nothing.
             progress: Called with each file that is deleted.
         """
-        return self._dropped.purge(dry_run=dry_run, progress=progress)
+        return self._dropped.purge(self._moved.explain, dry_run=dry_run, progress=progress)
+
+    @property
+    def _moved(self) -> MovedLake:
+        return MovedLake(self.backend.catalog, self.backend.store, self.warehouse)
 
     @property
     def _dropped(self) -> DroppedTables:

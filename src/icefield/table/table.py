@@ -51,7 +51,7 @@ with deferred_imports(__name__):
     from icefield.table.inspection import TableInspection
     from icefield.table.read_lease import ReadLease, find_committed
     from icefield.table.scan import TableScan
-    from icefield.upkeep.adding import check_not_marked
+    from icefield.upkeep.adding import check_addable
 
 
 @check_arguments
@@ -226,7 +226,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, TableReads, StaysInProc
             partition: The partition values of all files. By default they come from the path (`day=2026-01-01/…`), else
                 from statistics if these prove a single value.
         """
-        check = partial(check_not_marked, self._head)
+        check = partial(check_addable, self._head)
         return self._kept_up(add_files(self._head, self._context.store, self._target(), files, partition, check))
 
     def scan(

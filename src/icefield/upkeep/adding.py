@@ -1,14 +1,24 @@
-"""Refuse to add a file to a table that a collector is about to delete."""
+"""Refuse to add a file to a table that a collector is about to delete, or that of another table may delete."""
 
 from collections.abc import Iterable
 
 import pyarrow as pa
 
+from icefield.commit.validate.ownership import check_not_collected
 from icefield.dml.head import TableHead
 from icefield.errors import InvalidInput
 from icefield.leases.folder import gc_folders
 from icefield.marks.files import NO_TABLE_FILES, fold
 from icefield.marks.mark import list_marks, read_unless_done
+
+
+def check_addable(head: TableHead, locations: Iterable[str]) -> None:
+    """Raise InvalidInput if a file would be deleted although this table needs it."""
+    wanted = list(locations)
+    check_not_marked(head, wanted)
+    backend = head.backend
+    if backend.catalog.metadata_server is None:  # a server does not list the directories of its tables
+        check_not_collected(backend.store, backend.catalog.entries(), head.load().metadata.table_uuid, wanted)
 
 
 def check_not_marked(head: TableHead, locations: Iterable[str]) -> None:

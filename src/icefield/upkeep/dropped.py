@@ -29,7 +29,7 @@ from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.load import load_table_metadata
 from icefield.commit.operations.tables import TableVersion
-from icefield.commit.relocate import Progress
+from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.validate.references import remove_quietly
 from icefield.errors import (
@@ -50,9 +50,9 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName, parse_table_name
 from icefield.properties.upkeep import GC_AUDIT_RETENTION_MS, GC_UNDROP_MS
 from icefield.storage.location import join_location
-from icefield.storage.store import StoredFile
+from icefield.storage.store import StoredFile, remove_empty_directories
 from icefield.upkeep.checks import check_enabled, check_identity
-from icefield.upkeep.orphans import list_files
+from icefield.upkeep.orphans import distinct_roots, list_files
 from icefield.upkeep.owned import Ownership
 from icefield.upkeep.result import SweepResult, silent
 from icefield.upkeep.sweep import check_leases, count_kinds
@@ -191,8 +191,13 @@ class DroppedTables:
         """Give up a claim."""
         self.backend.store.delete(claim)
 
-    def purge(self, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
-        """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits."""
+    def purge(self, explain: Explain, *, dry_run: bool = False, progress: Progress = silent) -> list[SweepResult]:
+        """Remove the files of tables that were dropped with a purge and cannot be restored any more; and old audits.
+
+        A table whose files cannot be deleted does not stop the purge of the other tables; its result says why.
+
+        explain: returns the error to report instead of one that was raised.
+        """
         known = self._records()
         audits = {} if dry_run else self._finished_audits()
         if not known and not audits:
@@ -200,7 +205,12 @@ class DroppedTables:
         time_ms = seen_time_ms if dry_run else store_time_ms
         now_ms = time_ms(self.backend.store, self._folder, self.backend.ambient)
         due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
-        results = [self._purge(found, now_ms, dry_run=dry_run, progress=progress) for found in due]
+        results: list[SweepResult | None] = []
+        for found in due:
+            try:
+                results.append(self._purge(found, now_ms, dry_run=dry_run, progress=progress))
+            except IcefieldError as error:
+                results.append(SweepResult(found.table, dry_run, unfinished=str(explain(error))))
         for audit, kept_ms in audits.items():
             if now_ms - audit.modified_ms >= kept_ms:
                 self.backend.store.delete(audit.location)
@@ -242,6 +252,8 @@ class DroppedTables:
         for file in [*store.list(join_location(metadata_folder(version.metadata), "gc"))]:
             store.delete(file.location)
         store.delete(version.location)
+        for root in distinct_roots(version):  # the values of partitions are in the names of directories
+            remove_empty_directories(store, root)
         self.finish(dropped)
         return done
 

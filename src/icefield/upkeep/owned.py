@@ -29,18 +29,25 @@ _KINDS: tuple[tuple[str, FileKind, bool | None], ...] = (
     (rf"{_UUID}.*\.(parquet|orc|avro)$", FileKind.DATA, False),
 )
 _FROM_OUTSIDE = r"^part-\d+"
+_UP = "/../"
 
 
 class Ownership:
     """What a table owns, by its metadata."""
 
     def __init__(self, metadata: TableMetadata) -> None:
-        self.roots = [fold_one(root.rstrip("/") + "/") for root in roots_of(metadata.location, metadata.properties)]
+        spelled = [root.rstrip("/") + "/" for root in roots_of(metadata.location, metadata.properties)]
+        self.roots = [fold_one(root) for root in spelled]
+        self._spelled_up = [root for root in spelled if _UP in root]
         self._metadata = fold_one(metadata_folder(metadata).rstrip("/") + "/")
 
     def kinds(self, locations: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the kind of each file by its location, null for files that are not the table's own."""
-        return self.kinds_of_folded(fold(locations))
+        kinds, below = self.kinds_of_folded(fold(locations)), locations
+        for root in self._spelled_up:
+            below = pc.replace_substring_regex(below, f"^{re.escape(root)}", "/")
+        # After a link to a directory, `..` leads elsewhere than its text says. No writer gives such names.
+        return pc.if_else(pc.match_substring(below, _UP), pa.scalar(None, pa.int8()), kinds)
 
     def kinds_of_folded(self, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the same for locations that are folded already."""

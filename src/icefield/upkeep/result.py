@@ -36,6 +36,7 @@ class SweepResult(ShownAsText):
         waiting: Files that are kept for now: within the grace period, or held by a lease.
         leases: Leases that are held.
         leases_lost: Leases that were not renewed and were declared dead.
+        unfinished: Why the files of a dropped table cannot be deleted, or not all of them. Those that are left stay.
     """
 
     table: str
@@ -47,6 +48,7 @@ class SweepResult(ShownAsText):
     waiting: tuple[HeldBack, ...] = ()
     leases: int = 0
     leases_lost: int = 0
+    unfinished: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return plain values."""
@@ -59,6 +61,8 @@ class SweepResult(ShownAsText):
         lines += [f"  waiting  {held.files:,} files ({size_text(held.bytes)}): {held.reason}" for held in self.waiting]
         if self.leases or self.leases_lost:
             lines.append(f"  leases   {self.leases:,} held, {self.leases_lost:,} declared dead")
+        if self.unfinished is not None:
+            lines.append(f"  unfinished: {self.unfinished}")
         return "\n".join(lines)
 
 

@@ -286,10 +286,11 @@ def undrop(settings: Settings, table: str, to: str | None) -> None:
 @click.command(cls=LakeCommand)
 @asking_options()
 @click.pass_obj
-def purge(settings: Settings, *, dry_run: bool, yes: bool) -> None:
+def purge(settings: Settings, *, dry_run: bool, yes: bool) -> int | None:
     """Delete the files of tables that were dropped with --purge and can no longer be restored.
 
-    Without --yes, it shows what would be deleted, and asks.
+    Without --yes, it shows what would be deleted, and asks. The exit code is 1 if the files of a table cannot be
+    deleted; those of the others are.
     """
     with open_lake(settings) as lake:
         if not dry_run and not yes:
@@ -303,6 +304,7 @@ def purge(settings: Settings, *, dry_run: bool, yes: bool) -> None:
         print_json([each.as_dict() for each in done])
     else:
         print_text("\n".join(f"{each.table}: {each}" for each in done) or "nothing to delete")
+    return FAILED if any(each.unfinished is not None for each in done) else None
 
 
 def parse_age(text: str) -> datetime.timedelta:

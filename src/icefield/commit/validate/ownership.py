@@ -12,7 +12,7 @@ before.
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,8 +23,9 @@ from icefield.codec.json.metadata_owner import decode_outline
 from icefield.errors import AlreadyExists, CorruptFile, InvalidInput, LocationRefused, MissingFile, Unsupported
 from icefield.model.metadata import location_uuid
 from icefield.model.names import TableName
+from icefield.properties.table import GC_ENABLED
 from icefield.storage.location import parse_location
-from icefield.storage.roots import Roots
+from icefield.storage.roots import Roots, resolve_location
 from icefield.storage.store import Store
 
 # Where a table writes outside its location. (Iceberg: write properties; the last two are older names.)
@@ -35,10 +36,14 @@ _MOST_KNOWN = 100_000
 
 @dataclass(frozen=True)
 class Claim:
-    """What a table or view owns: its uuid, and every directory that it writes to."""
+    """What a table or view owns: its uuid, and every directory that it writes to.
+
+    is_collected: its upkeep deletes files there.
+    """
 
     uuid: uuid.UUID | None
     locations: Sequence[str]
+    is_collected: bool = True
 
     @cached_property
     def roots(self) -> Roots:
@@ -65,6 +70,25 @@ def guard_of(store: Store, name: TableName, claim: Claim) -> Guard:
             _check(name, claim, other, theirs)
 
     return guard
+
+
+def check_not_collected(
+    store: Store, entries: Mapping[TableName, Entry], own: uuid.UUID, locations: Iterable[str]
+) -> None:
+    """Refuse files in the directories of another table: its upkeep deletes what it does not need itself.
+
+    own: the table that is to have the files.
+    """
+    folders = {resolve_location(location).rpartition("/")[0]: location for location in locations}
+    claims = _read_claims(store, entries)
+    others = {name: claim for name, claim in claims.items() if claim.is_collected and claim.uuid != own}
+    for folder, location in folders.items():
+        owner = next((name for name, claim in others.items() if claim.roots.hold(folder)), None)
+        if owner is not None:
+            raise InvalidInput(
+                f"cannot add {location}: it is in a directory of {owner}, which would delete it",
+                hint=f"Add a copy of it, or set {GC_ENABLED.key} to false for {owner}",
+            )
 
 
 def _check(name: TableName, claim: Claim, other: TableName, theirs: Claim) -> None:
@@ -104,7 +128,15 @@ def _read_claim(store: Store, pointer: str) -> Claim:
     except (MissingFile, CorruptFile, Unsupported, LocationRefused, InvalidInput):
         folder = pointer.rpartition("/")[0].removesuffix("/metadata")
         return Claim(None, [folder] if _is_location(folder) else [])
-    return Claim(outline.table_uuid or outline.view_uuid or location_uuid(outline.location), locations)
+    owner_uuid = outline.table_uuid or outline.view_uuid or location_uuid(outline.location)
+    return Claim(owner_uuid, locations, outline.view_uuid is None and _is_collected(outline.properties or {}))
+
+
+def _is_collected(properties: Mapping[str, str]) -> bool:
+    try:
+        return GC_ENABLED.read(properties)
+    except InvalidInput:
+        return True
 
 
 def _is_location(text: str) -> bool:

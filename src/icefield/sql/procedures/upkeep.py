@@ -30,6 +30,7 @@ _ORPHANS = pa.schema({"orphan_file_location": pa.string()})
 _SWEPT = pa.schema(
     {"table": pa.string(), "deleted_files_count": pa.int64(), "deleted_bytes": pa.int64(), "waiting_files": pa.int64()}
 )
+_PURGED = _SWEPT.append(pa.field("unfinished", pa.string()))
 _STEPS = pa.schema(
     {
         "table": pa.string(),
@@ -149,7 +150,8 @@ def _swept(done: SweepResult) -> list[object]:
 
 
 def _purge_dropped(arguments: Arguments) -> ProcedureRows:
-    return [_swept(done) for done in arguments.run.lake.purge_dropped(dry_run=_is_dry(arguments))]
+    purged = arguments.run.lake.purge_dropped(dry_run=_is_dry(arguments))
+    return [[*_swept(done), done.unfinished] for done in purged]
 
 
 def _upkeep(arguments: Arguments) -> Iterator[list[object]]:
@@ -245,7 +247,7 @@ PROCEDURES = (
         is_transactional=False,
     ),
     Procedure("sweep", (TABLE, _DRY_RUN), _SWEPT, _sweep, is_transactional=False),
-    Procedure("purge_dropped", (_DRY_RUN,), _SWEPT, _purge_dropped, is_transactional=False),
+    Procedure("purge_dropped", (_DRY_RUN,), _PURGED, _purge_dropped, is_transactional=False),
     Procedure(
         "upkeep",
         (optional("table"), optional("minutes", Kind.DOUBLE), optional("max_bytes", Kind.LONG), _DRY_RUN),
