@@ -66,19 +66,24 @@ class History:
     def step(self) -> None:
         """Do one thing to the table; what the table refuses must leave it as it is."""
         verb = self.random.choice(self._verbs())
-        location, head = self.table.metadata_location, self.table.metadata.current_snapshot_id
+        before, head = self._content(), self.table.metadata.current_snapshot_id
         try:
             verb()
         except REFUSALS as refusal:
             self.refused.append(str(refusal))
             self.steps.append("refused")
-            assert self.table.metadata_location == location, "what was refused changed the table"
+            assert self._content() == before, "what was refused changed the table"
             return
         metadata = self.table.metadata
         now = metadata.current_snapshot
         # Upkeep that came first in the same step may have made the snapshot before the columns changed.
         if now is not None and now.snapshot_id != head and now.schema_id == metadata.current_schema_id:
             self.past.append(Past(now.snapshot_id, self.model.fields, self.model.normal_rows()))
+
+    def _content(self) -> object:
+        """Return what a change that is refused must leave; the mode of deletes is set before."""
+        metadata = self.table.metadata
+        return metadata.current_snapshot_id, metadata.schema, metadata.spec, metadata.sort_order
 
     def _verbs(self) -> list[Callable[[], None]]:
         """Return what may be done now; what is done often is there several times."""
@@ -174,6 +179,7 @@ class History:
             evolving = Evolving(self.random, self.table, draft, change, self.features)
             done = [evolving.change_columns() for _ in range(self.random.choice((1, 1, 2, 3)))]
         draft.map_names()
+        draft.last_id = self.table.metadata.last_column_id  # what ends as it was takes no ids
         self.model = draft
         self.steps.append(", ".join(done))
 

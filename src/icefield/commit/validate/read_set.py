@@ -118,7 +118,9 @@ class ReadSet:
         if planned is None and parent is not None:
             raise self.conflict(f"the first snapshots of {self.ref}, which came after it was planned, have expired")
         if planned != parent:
-            raise self.conflict(f"snapshot {planned}, on which it was planned, is no longer in the history of {self.ref}")
+            raise self.conflict(
+                f"snapshot {planned}, on which it was planned, is no longer in the history of {self.ref}"
+            )
 
     def check_history(self, base: TableMetadata) -> None:
         """Fail if the version that was read is no longer in the history of the branch."""
