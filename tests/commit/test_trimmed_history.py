@@ -89,7 +89,7 @@ def test_the_expiry_of_the_snapshot_that_was_read_is_no_conflict(memory_lake: La
 
 
 def _check(lake: Lake, change: str, rivals: tuple[str, ...], *, is_empty: bool, trimmed: str) -> bool:
-    """Make a change across those of others; return whether it landed."""
+    """Make a change across what other writers commit; return whether it landed."""
     table = make(lake, is_empty=is_empty, trimmed=trimmed)
 
     def others() -> None:
