@@ -255,6 +255,9 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         Raise AlreadyExists if the catalog has the table under another name, and InvalidInput if its location overlaps
         with that of another table. Later commits delete no metadata file that was there before.
         """
+        return self._register(name, metadata_location, is_restored=False)
+
+    def _register(self, name: str, metadata_location: str, *, is_restored: bool) -> Table:
         table = parse_table_name(name)
         if operations_of(self.backend).places_tables:
             # A server reads the file itself, and manages its tables.
@@ -267,7 +270,7 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
         guard_of(self.store, table, claim)(self.catalog.entries())
         self._make_namespace(table.namespace)
-        return self._handle(table, register_table(self.backend, table, known))
+        return self._handle(table, register_table(self.backend, table, known, is_restored=is_restored))
 
     def relocate(
         self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None

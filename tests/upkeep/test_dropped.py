@@ -17,6 +17,7 @@ from icefield.errors import (
     NotFound,
     StorageError,
 )
+from icefield.model.names import parse_table_name
 from icefield.upkeep.dropped import DROPPED_FOLDER, DroppedTables
 
 WINDOW = {"icefield__gc__undrop_ms": "60000"}
@@ -167,6 +168,22 @@ def test_a_purge_before_the_swap_of_a_drop_does_not_forget_the_drop(
     (done,) = yard.lake.purge_dropped()
     assert done.files_deleted > 0
     assert list(yard.store.list(place)) == []
+
+
+@pytest.mark.parametrize("to", ["t.t", "t.u"])
+def test_a_swap_of_the_time_before_a_drop_does_not_land_after_it(yard: Yard, to: str) -> None:
+    """Found by seed 1014983 of the simulation of collectors: the swap was sent twice, and the second one was late."""
+    table = yard.table()
+    table.append(rows(1))
+    before, uuid = table.metadata_location, str(table.metadata.table_uuid)
+    table.set_properties({"a": "b"})
+    yard.lake.rename_table("t.t", "t.u")
+    name, pointer = parse_table_name(to), yard.lake.table("t.u").metadata_location
+    yard.lake.drop_table("t.u")
+    restored = yard.lake.undrop(uuid, to=to)
+    with pytest.raises(CommitConflict):
+        yard.lake.catalog.swap([PointerSwap(name, pointer, before)])
+    assert ids(restored) == [1]
 
 
 def test_the_record_of_a_drop_that_never_happened_goes_in_the_end(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ class LakeDrops(ABC):
     warehouse: str
 
     @abstractmethod
-    def register_table(self, name: str, metadata_location: str) -> Table:
+    def _register(self, name: str, metadata_location: str, *, is_restored: bool) -> Table:
         """Add an existing table to the catalog."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class LakeDrops(ABC):
         """
         dropped, claim = self._dropped.claim(name)
         try:
-            table = self.register_table(to or dropped.table, dropped.metadata_location)
+            table = self._register(to or dropped.table, dropped.metadata_location, is_restored=True)
         except IcefieldError as error:
             if error.cleanable:
                 self._dropped.release(claim)
