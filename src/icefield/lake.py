@@ -249,14 +249,6 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         """Rename a table. Its files stay where they are."""
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
 
-    def register_table(self, name: str, metadata_location: str) -> Table:
-        """Add an existing table to the catalog, by the location of its metadata file.
-
-        Raise AlreadyExists if the catalog has the table under another name, and InvalidInput if its location overlaps
-        with that of another table. Later commits delete no metadata file that was there before.
-        """
-        return self._register(name, metadata_location, is_restored=False)
-
     def _register(self, name: str, metadata_location: str, *, is_restored: bool) -> Table:
         table = parse_table_name(name)
         if operations_of(self.backend).places_tables:
