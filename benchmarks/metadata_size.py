@@ -21,6 +21,7 @@ from icefield.commit.actions.append import AppendFiles
 from icefield.lake import Lake
 from icefield.table.table import Table
 
+MOST_READS, MOST_KB = 5, 16
 FILES_PER_COMMIT, COMMITS_PER_DAY, FIRST_DAY, ROUNDS = 50, 10, 19_000, 5
 SCHEMA = ", ".join(["ts timestamp", *(f"c{i} {'long' if (i - 1) % 3 else 'string'}" for i in range(2, 21))])
 SETTINGS: Mapping[str, Mapping[str, str]] = {
@@ -105,8 +106,9 @@ def _report(name: str, lake: Lake, store: CountingStore, snapshots: int) -> None
     manifests = sum(size for location, size in store.read_bytes.items() if _is_manifest(location))
     others = {location: size for location, size in store.read_bytes.items() if not _is_manifest(location)}
     print(
-        f"    a cold plan of one partition ({len(files):,} files): {len(store.read_bytes)} reads,"
-        f" {sum(others.values()) / 1e3:,.1f} KB beside {manifests / 1e3:,.1f} KB of manifests, {plan_ms:.1f} ms CPU"
+        f"    a cold plan of one partition ({len(files):,} files): {len(store.read_bytes)} reads (bar {MOST_READS}),"
+        f" {sum(others.values()) / 1e3:,.1f} KB (bar {MOST_KB}) beside {manifests / 1e3:,.1f} KB of manifests,"
+        f" {plan_ms:.1f} ms CPU"
     )
 
 

@@ -249,12 +249,7 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         """Rename a table. Its files stay where they are."""
         self.catalog.rename_table(parse_table_name(name), parse_table_name(new_name))
 
-    def register_table(self, name: str, metadata_location: str) -> Table:
-        """Add an existing table to the catalog, by the location of its metadata file.
-
-        Raise AlreadyExists if the catalog has the table under another name, and InvalidInput if its location overlaps
-        with that of another table. Later commits delete no metadata file that was there before.
-        """
+    def _register(self, name: str, metadata_location: str, *, is_restored: bool) -> Table:
         table = parse_table_name(name)
         if operations_of(self.backend).places_tables:
             # A server reads the file itself, and manages its tables.
@@ -267,7 +262,7 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         claim = claim_of(known.metadata.table_uuid, known.metadata.location, known.metadata.properties)
         guard_of(self.store, table, claim)(self.catalog.entries())
         self._make_namespace(table.namespace)
-        return self._handle(table, register_table(self.backend, table, known))
+        return self._handle(table, register_table(self.backend, table, known, is_restored=is_restored))
 
     def relocate(
         self, old: str | None = None, *, dry_run: bool = False, progress: Callable[[str], None] = lambda name: None

@@ -53,6 +53,9 @@ class Checks:
         snapshot = table.metadata.current_snapshot
         key = table.schema.name_of(KEY_ID)
         rows = table.scan(select=[key, *LINEAGE]).to_arrow().read_all().to_pylist()
+        for reborn in self._history.reborn:
+            self._lineage.pop(reborn, None)
+        self._history.reborn.clear()
         has_ids = snapshot is not None and snapshot.first_row_id is not None
         for row in rows:
             lineage = (row["_row_id"], row["_last_updated_sequence_number"])

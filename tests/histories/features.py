@@ -59,6 +59,7 @@ class Features:
     dates_become_timestamps: bool = True
     adopts_files: bool = True
     deletes_in_place: bool = True  # from version 2 on
+    deletes_by_equality: bool = True  # from version 2 on
 
     def kinds_of(self, version: int) -> tuple[PrimitiveType, ...]:
         """Return the primitive types of a format version."""

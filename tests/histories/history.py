@@ -5,6 +5,7 @@ then finds a shorter history that fails in the same way.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -51,6 +52,7 @@ class History:
         self.refused: list[str] = []
         self.past: list[Past] = []
         self.replaced: set[int] = set()  # the keys of rows that upserts replaced since the last check
+        self.reborn: set[int] = set()  # the keys of rows that are other rows now: an equality delete knows no row ids
         self._keys = 0
         self._files = 0
         self.model, self.table = self._create(name)
@@ -63,6 +65,28 @@ class History:
 
     def step(self) -> None:
         """Do one thing to the table; what the table refuses must leave it as it is."""
+        verb = self.random.choice(self._verbs())
+        before, head = self._content(), self.table.metadata.current_snapshot_id
+        try:
+            verb()
+        except REFUSALS as refusal:
+            self.refused.append(str(refusal))
+            self.steps.append("refused")
+            assert self._content() == before, "what was refused changed the table"
+            return
+        metadata = self.table.metadata
+        now = metadata.current_snapshot
+        # Upkeep that came first in the same step may have made the snapshot before the columns changed.
+        if now is not None and now.snapshot_id != head and now.schema_id == metadata.current_schema_id:
+            self.past.append(Past(now.snapshot_id, self.model.fields, self.model.normal_rows()))
+
+    def _content(self) -> object:
+        """Return what a change that is refused must leave; the mode of deletes is set before."""
+        metadata = self.table.metadata
+        return metadata.current_snapshot_id, metadata.schema, metadata.spec, metadata.sort_order
+
+    def _verbs(self) -> list[Callable[[], None]]:
+        """Return what may be done now; what is done often is there several times."""
         verbs = [self._append, self._append, self._append, self._overwrite, self._overwrite, self._overwrite_all]
         verbs += [self._evolve, self._evolve, self._evolve, self._change_layout]
         if self.model.format_version < max(self.features.versions):
@@ -70,18 +94,7 @@ class History:
         if self.features.adopts_files:
             verbs.append(self._add_file)
         verbs += [self._delete, self._delete, self._upsert, self._compact, self._rewrite_manifests]
-        verb = self.random.choice(verbs)
-        location, head = self.table.metadata_location, self.table.metadata.current_snapshot_id
-        try:
-            verb()
-        except REFUSALS as refusal:
-            self.refused.append(str(refusal))
-            self.steps.append("refused")
-            assert self.table.metadata_location == location, "what was refused changed the table"
-            return
-        now = self.table.metadata.current_snapshot_id
-        if now is not None and now != head:
-            self.past.append(Past(now, self.model.fields, self.model.normal_rows()))
+        return verbs
 
     def _create(self, name: str) -> tuple[Model, Table]:
         version = self.random.choice(self.features.versions)
@@ -166,6 +179,7 @@ class History:
             evolving = Evolving(self.random, self.table, draft, change, self.features)
             done = [evolving.change_columns() for _ in range(self.random.choice((1, 1, 2, 3)))]
         draft.map_names()
+        draft.last_id = self.table.metadata.last_column_id  # what ends as it was takes no ids
         self.model = draft
         self.steps.append(", ".join(done))
 

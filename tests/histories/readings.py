@@ -7,6 +7,7 @@ from random import Random
 import pyarrow as pa
 from tests.histories.features import Features
 from tests.histories.history import History
+from tests.histories.kept_up import KeptUpHistory
 from tests.histories.model import Fields
 from tests.peers.normal import Row, normal_rows
 
@@ -41,6 +42,11 @@ class Reading:
 def make_history(lake: Lake, reader: str, seed: int, features: Features) -> History:
     """Make the history of a seed, with what a reader knows."""
     return History(Random(seed), lake, f"histories.{reader}_{seed}", features).run(STEPS)
+
+
+def make_kept_up_history(lake: Lake, reader: str, seed: int, features: Features) -> History:
+    """Make the history of a seed in which the table is kept up, too."""
+    return KeptUpHistory(Random(seed), lake, f"kept_up.{reader}_{seed}", features).run(2 * STEPS)
 
 
 def readings(history: History) -> Iterator[Reading]:

@@ -1,17 +1,20 @@
 """Tables with random histories are read by PyIceberg and DuckDB: as they ended, and as they were once."""
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 from tests.histories.features import Features
-from tests.histories.readings import Reading, make_history, readings
+from tests.histories.history import History
+from tests.histories.readings import Reading, make_history, make_kept_up_history, readings
 from tests.peers.duckdb_reader import DuckDBError, DuckDBReader
 from tests.peers.gallery import Gallery
 from tests.peers.normal import Row, normal_rows, sorted_rows
 
+from icefield.lake import Lake
 from icefield.table.table import Table
 from icefield.types.arrow import arrow_schema
 from icefield.types.datatypes import (
@@ -27,17 +30,22 @@ from icefield.types.datatypes import (
 )
 from icefield.types.schema import Schema
 
+Make = Callable[[Lake, str, int, Features], History]
 SEEDS = (*range(12), 34, 37, 94, 116)  # the last ones have initial defaults
 # PyIceberg 0.12.0 knows nanoseconds in rows, but not as partition values and defaults; nor the default `{}` of a
-# struct, nor dates that became timestamps.
-PYICEBERG = Features(newer_kinds=(UnknownType(),), struct_defaults=False, dates_become_timestamps=False)
+# struct, nor dates that became timestamps;
+# and it reads no table with equality deletes.
+PYICEBERG = Features(
+    newer_kinds=(UnknownType(),), struct_defaults=False, dates_become_timestamps=False, deletes_by_equality=False
+)
 # DuckDB 1.5.5 refuses a table with a column of timestamptz_ns or unknown, or with the default `{}` of a struct.
 DUCKDB = Features(newer_kinds=(TimestampNsType(),), struct_defaults=False)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_pyiceberg_reads_what_a_history_left(seed: int, gallery: Gallery) -> None:
-    for reading in readings(make_history(gallery.lake, "pyiceberg", seed, PYICEBERG)):
+@pytest.mark.parametrize("make", [make_history, make_kept_up_history])
+def test_pyiceberg_reads_what_a_history_left(make: Make, seed: int, gallery: Gallery) -> None:
+    for reading in readings(make(gallery.lake, "pyiceberg", seed, PYICEBERG)):
         table = StaticTable.from_metadata(reading.table.metadata_location)
         if not reading.rows and _has_uuids_inside(reading):
             continue  # PyIceberg asks Arrow for an empty table, which Arrow cannot make of these
@@ -48,8 +56,9 @@ def test_pyiceberg_reads_what_a_history_left(seed: int, gallery: Gallery) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_duckdb_reads_what_a_history_left(seed: int, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
-    for reading in readings(make_history(gallery.lake, "duckdb", seed, DUCKDB)):
+@pytest.mark.parametrize("make", [make_history, make_kept_up_history])
+def test_duckdb_reads_what_a_history_left(make: Make, seed: int, gallery: Gallery, duckdb_reader: DuckDBReader) -> None:
+    for reading in readings(make(gallery.lake, "duckdb", seed, DUCKDB)):
         if not _is_older_than_its_table(reading) and not _lost_a_source(reading.table):
             location = reading.table.metadata_location
             assert reading.shows(duckdb_reader.read(location, snapshot_id=reading.snapshot_id))

@@ -40,11 +40,10 @@ def _read(actor: Actor, table: Table, versions: Sequence[Snapshot], pauses_s: Se
     assert watch is not None
     simulation.tell(f"begins to read {table} at {snapshot.snapshot_id}")
     scan = table.scan(select=list(COLUMNS), as_of=snapshot.snapshot_id)
-    known, is_planned = set(watch.leases), False
+    known, lease = set(watch.leases), None
     rows: list[tuple[int, int]] = []
     try:
         reader = scan.to_arrow()
-        is_planned = True
         lease = lease_of(scan)
         if lease is not None:
             files = simulation.judge.reading.files_of({"manifest-list": snapshot.manifest_list})
@@ -53,7 +52,8 @@ def _read(actor: Actor, table: Table, versions: Sequence[Snapshot], pauses_s: Se
             rows += zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True)
             actor.lake.ambient.sleep(actor.rng.choice(pauses_s))
     except (LeaseLost, NoSuchSnapshot, MissingFile) as error:
-        may_have_expired = not is_planned and isinstance(error, NoSuchSnapshot)
+        # It may have planned without a lease, because the store refused one, and looks again when it takes one later.
+        may_have_expired = lease is None and isinstance(error, NoSuchSnapshot)
         if not may_have_expired and _has_held(actor, watch, known):
             raise Violation(f"{actor.name} fails to read {table}, though its lease is not dead: {error}") from error
         simulation.tell(f"stops reading: {type(error).__name__}")

@@ -1,11 +1,12 @@
 """Drop with purge, and undrop: nothing is lost within the window, nothing is left after it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
 
+from icefield.catalog.catalog import PointerSwap
 from icefield.errors import (
     AlreadyExists,
     CommitConflict,
@@ -16,6 +17,7 @@ from icefield.errors import (
     NotFound,
     StorageError,
 )
+from icefield.model.names import parse_table_name
 from icefield.upkeep.dropped import DROPPED_FOLDER, DroppedTables
 
 WINDOW = {"icefield__gc__undrop_ms": "60000"}
@@ -145,6 +147,61 @@ def test_a_drop_that_did_not_happen_purges_nothing(yard: Yard, monkeypatch: pyte
         yard.ambient.sleep(60)
         assert yard.lake.purge_dropped() == []
     assert ids(yard.lake.table("t.u")) == [1, 2]
+
+
+def test_a_purge_before_the_swap_of_a_drop_does_not_forget_the_drop(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by seed 1011562 of the simulation of collectors."""
+    table = yard.table(icefield__gc__undrop_ms="0")
+    table.append(rows(1))
+    place, swap = table.location, yard.lake.catalog.swap
+
+    def let_a_purge_go_first(changes: Sequence[PointerSwap]) -> None:
+        monkeypatch.setattr(yard.lake.catalog, "swap", swap)
+        assert yard.lake_again().purge_dropped() == []
+        swap(changes)
+
+    monkeypatch.setattr(yard.lake.catalog, "swap", let_a_purge_go_first)
+    yard.lake.drop_table("t.t", purge=True)
+    assert [dropped.table for dropped in yard.lake.dropped()] == ["t.t"]
+    (done,) = yard.lake.purge_dropped()
+    assert done.files_deleted > 0
+    assert list(yard.store.list(place)) == []
+
+
+@pytest.mark.parametrize("to", ["t.t", "t.u"])
+def test_a_swap_of_the_time_before_a_drop_does_not_land_after_it(yard: Yard, to: str) -> None:
+    """Found by seed 1014983 of the simulation of collectors: the swap was sent twice, and the second one was late."""
+    table = yard.table()
+    table.append(rows(1))
+    before, uuid = table.metadata_location, str(table.metadata.table_uuid)
+    table.set_properties({"a": "b"})
+    yard.lake.rename_table("t.t", "t.u")
+    name, pointer = parse_table_name(to), yard.lake.table("t.u").metadata_location
+    yard.lake.drop_table("t.u")
+    restored = yard.lake.undrop(uuid, to=to)
+    with pytest.raises(CommitConflict):
+        yard.lake.catalog.swap([PointerSwap(name, pointer, before)])
+    assert ids(restored) == [1]
+
+
+def test_the_record_of_a_drop_that_never_happened_goes_in_the_end(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.table(icefield__gc__undrop_ms="0").append(rows(1))
+
+    def fail(_: object) -> None:
+        raise CommitStateUnknown("no response")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(yard.lake.catalog, "swap", fail)
+        with pytest.raises(CommitStateUnknown):
+            yard.lake.drop_table("t.t", purge=True)
+    yard.lake.purge_dropped()
+    assert len(records(yard)) == 1
+    yard.ambient.sleep(3600)
+    assert yard.lake.purge_dropped() == []
+    assert records(yard) == []
+    assert ids(yard.lake.table("t.t")) == [1]
 
 
 def test_a_table_is_dropped_where_no_record_can_be_written(

@@ -13,6 +13,7 @@ from icefield.engine.engine import RowEngine, Site
 from icefield.errors import InvalidInput
 from icefield.expr.bind.bound import TRUE
 from icefield.model.metadata import TableMetadata
+from icefield.model.partition import find_source
 from icefield.model.sort_order import UNSORTED, SortOrder, parse_order_by
 from icefield.parquet.read.task import FileTask
 from icefield.parquet.write.row_order import RowOrder, column_keys, rank_column
@@ -20,8 +21,8 @@ from icefield.plan.partition.keys import partition_keys
 from icefield.plan.plan import ScanPlan
 from icefield.plan.planned_files import PlannedFiles
 from icefield.types.arrow_keys import NOT_FOUND, KeyIndex
-from icefield.types.datatypes import PrimitiveType
 from icefield.types.schema import Schema
+from icefield.types.transforms import Identity
 
 MOST_COLUMNS = 4
 SAMPLED_FILES = 64
@@ -121,12 +122,8 @@ def _sort_order(request: CompactionRequest, base: TableMetadata) -> SortOrder:
 
 
 def _column(schema: Schema, name: str) -> int:
-    found = schema.ids_by_path.get(tuple(name.split(".")))
-    if found is None or not isinstance(schema.by_id[found].type, PrimitiveType):
-        raise InvalidInput(
-            f"cannot cluster by {name!r}: it is not a column with single values",
-            hint=f"Choose among {', '.join(leaf.dotted for leaf in schema.leaves if not leaf.repeated)}",
-        )
-    if all(leaf.field.field_id != found or leaf.repeated for leaf in schema.leaves):
-        raise InvalidInput(f"cannot cluster by {name!r}: it is inside a list or a map")
-    return found
+    try:
+        return find_source(schema, name, Identity(), name).field_id
+    except InvalidInput as error:
+        why = error.message.removeprefix(f"{name!r}: ")
+        raise InvalidInput(f"cannot cluster by {name!r}: {why}", hint=error.hint) from error

@@ -1,4 +1,4 @@
-"""Drop tables, restore them, and remove the files of those that can no longer be restored."""
+"""Register and drop tables, restore them, and remove the files of those that can no longer be restored."""
 
 from __future__ import annotations
 
@@ -21,18 +21,26 @@ with deferred_imports(__name__):
 
 @check_arguments
 class LakeDrops(ABC):
-    """The part of a lake that drops and restores tables."""
+    """The part of a lake that registers, drops and restores tables."""
 
     backend: Backend
     warehouse: str
 
     @abstractmethod
-    def register_table(self, name: str, metadata_location: str) -> Table:
+    def _register(self, name: str, metadata_location: str, *, is_restored: bool) -> Table:
         """Add an existing table to the catalog."""
 
     @abstractmethod
     def _known(self, name: str) -> TableName:
         """Check the name of a table."""
+
+    def register_table(self, name: str, metadata_location: str) -> Table:
+        """Add an existing table to the catalog, by the location of its metadata file.
+
+        Raise AlreadyExists if the catalog has the table under another name, and InvalidInput if its location overlaps
+        with that of another table. Later commits delete no metadata file that was there before.
+        """
+        return self._register(name, metadata_location, is_restored=False)
 
     def drop_table(self, name: str, *, purge: bool = False) -> None:
         """Remove a table from the catalog. `undrop` restores it.
@@ -65,7 +73,7 @@ class LakeDrops(ABC):
         """
         dropped, claim = self._dropped.claim(name)
         try:
-            table = self.register_table(to or dropped.table, dropped.metadata_location)
+            table = self._register(to or dropped.table, dropped.metadata_location, is_restored=True)
         except IcefieldError as error:
             if error.cleanable:
                 self._dropped.release(claim)

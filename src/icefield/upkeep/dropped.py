@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.load import load_table_metadata
-from icefield.commit.operations.tables import TableVersion
+from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion
 from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.validate.references import remove_quietly
@@ -220,7 +220,9 @@ class DroppedTables:
         store = self.backend.store
         version = self._load(dropped)
         if version is None or self._is_live(dropped, version.metadata):
-            if not dry_run:
+            # The swap of a drop may still be on its way: without its record, nobody would restore or purge the table.
+            is_over = version is None or now_ms - dropped.dropped_ms >= IN_FLIGHT_MS
+            if is_over and not dry_run:
                 self.finish(dropped)
             return None
         folders = gc_folders(version.metadata, store)

@@ -66,11 +66,13 @@ def create_table(
         raise
 
 
-def register_table(backend: Backend, name: TableName, found: TableVersion) -> TableVersion:
-    """Register an existing table under a new name."""
+def register_table(
+    backend: Backend, name: TableName, found: TableVersion, *, is_restored: bool = False
+) -> TableVersion:
+    """Register an existing table under a new name. is_restored: this catalog has dropped it."""
     attempt = begin_attempt(backend.store)
     try:
-        return PointerTableOperations(backend).register(name, found, attempt)
+        return PointerTableOperations(backend).register(name, found, attempt, is_restored=is_restored)
     except BaseException as error:
         if not attempt.may_have_landed(error):
             remove_quietly(backend.store, attempt.written)

@@ -160,17 +160,20 @@ class PointerTableOperations:
         self._swap([PointerSwap(table, None, made.location, guard=guard)])
         return made
 
-    def register(self, table: TableName, found: TableVersion, attempt: Attempt) -> TableVersion:
-        """Register an existing table under a new name.
+    def register(
+        self, table: TableName, found: TableVersion, attempt: Attempt, *, is_restored: bool = False
+    ) -> TableVersion:
+        """Register an existing table under a new name. is_restored: this catalog has dropped it.
 
         Metadata that was written for this same entry, before it was dropped, is written again, to start a new history:
-        only metadata files of its own history are removed when they leave the log.
+        only metadata files of its own history are removed when they leave the log. So is that of a table that is
+        restored, under whatever name: a pointer never goes back, or a swap of the time before could still land.
         """
         claim = claim_of(found.metadata.table_uuid, found.metadata.location, found.metadata.properties)
         guard = guard_of(self.backend.store, table, claim)
         new = _entry_of(self.backend.catalog, table, None)
         before = decode_entry(found.metadata.unknown.get(ENTRY_KEY))
-        if before is not None and before.entry == new.entry:
+        if is_restored or (before is not None and before.entry == new.entry):
             metadata = _with_log_entry(found.metadata, found)
             metadata = replace(metadata, last_updated_ms=max(self.backend.ambient.now_ms(), metadata.last_updated_ms))
             found = self._write(metadata, new, found.location, attempt)

@@ -107,14 +107,19 @@ class ReadSet:
 
     def snapshots_since(self, base: TableMetadata) -> Iterator[Snapshot]:
         """Yield every snapshot that another writer committed between the plan and the base."""
-        for snapshot in base.ancestors(base.ref_head(self.ref)):
-            if snapshot.snapshot_id == self.start.snapshot_id:
+        oldest = None
+        for oldest in base.ancestors(base.ref_head(self.ref)):
+            if oldest.snapshot_id == self.start.snapshot_id:
                 return
-            if snapshot.snapshot_id not in self.start.own:
-                yield snapshot
-        if self.start.snapshot_id is not None:
+            if oldest.snapshot_id not in self.start.own:
+                yield oldest
+        # The snapshot itself may have expired since, while all that came after it are known.
+        planned, parent = self.start.snapshot_id, None if oldest is None else oldest.parent_snapshot_id
+        if planned is None and parent is not None:
+            raise self.conflict(f"the first snapshots of {self.ref}, which came after it was planned, have expired")
+        if planned != parent:
             raise self.conflict(
-                f"snapshot {self.start.snapshot_id}, on which it was planned, is no longer in the history of {self.ref}"
+                f"snapshot {planned}, on which it was planned, is no longer in the history of {self.ref}"
             )
 
     def check_history(self, base: TableMetadata) -> None:
