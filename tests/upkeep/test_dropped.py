@@ -170,6 +170,32 @@ def test_a_purge_before_the_swap_of_a_drop_does_not_forget_the_drop(
     assert list(yard.store.list(place)) == []
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("call", ["list", "put_new"])
+def test_a_table_is_restored_as_it_was_when_it_was_dropped(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Another drop of an earlier version is recorded after it, and its request is lost; once in 35,000 histories."""
+    table = yard.table()
+    table.append(rows(1))
+    real, other, is_done = getattr(yard.store, call), yard.lake_again(), list[bool]()
+
+    def after_a_drop(location: str, *data: bytes) -> object:
+        if DROPPED_FOLDER in location and not is_done:
+            is_done.append(True)
+            other.table("t.t").append(rows(2))
+            other.drop_table("t.t")
+            monkeypatch.setattr(yard.lake.catalog, "swap", lost)
+        return real(location, *data)
+
+    monkeypatch.setattr(yard.store, call, after_a_drop)
+    with pytest.raises((CommitStateUnknown, NoSuchTable)):
+        yard.lake.drop_table("t.t")
+    assert is_done
+    monkeypatch.undo()
+    assert ids(yard.lake_again().undrop("t.t")) == [1, 2]
+
+
 @pytest.mark.parametrize("to", ["t.t", "t.u"])
 def test_a_swap_of_the_time_before_a_drop_does_not_land_after_it(yard: Yard, to: str) -> None:
     """Found by seed 1014983 of the simulation of collectors: the swap was sent twice, and the second one was late."""

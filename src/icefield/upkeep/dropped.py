@@ -13,6 +13,7 @@ A restore and a purge exclude each other: each creates its claim and then looks 
 the two sees the other and gives up. A restore whose outcome is unknown keeps its claim, which a purge honours for a
 day; a purge looks once more, after its claim, whether the catalog has the table. If a restored table is dropped again,
 only the newest record counts: the one with the highest number, because two drops may have the same time in the store.
+Of two drops at once with the same number it is that of the later version, because the other one cannot have landed.
 Raises NotFound, InvalidInput, CatalogError, and CorruptFile for a record that cannot be read.
 """
 
@@ -26,9 +27,9 @@ import msgspec
 import pyarrow.compute as pc
 
 from icefield.backend import Backend
-from icefield.catalog.catalog import PointerSwap
+from icefield.catalog.catalog import Entry, Kind, PointerSwap, check_pointer
 from icefield.commit.load import load_table_metadata
-from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion
+from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.validate.references import remove_quietly
@@ -109,7 +110,7 @@ class _Drop:
 
     table: DroppedTable
     location: str
-    order: tuple[int, int]
+    order: tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,10 @@ class DroppedTables:
         if purge:
             check_enabled(metadata.properties)
             check_identity(self.backend, name, version)
+        number = self._next_number(metadata.table_uuid)
+        # If this version is still current now, drops of later versions see a number as high, or a higher one.
+        drop = PointerSwap(name, version.location, None)
+        check_pointer(drop, Entry(Kind.TABLE, self.backend.catalog.pointer(name)))
         record = _Record(
             str(name),
             metadata.table_uuid,
@@ -140,7 +145,7 @@ class DroppedTables:
             version.location,
             purge,
             GC_UNDROP_MS.read(metadata.properties),
-            self._next_number(metadata.table_uuid),
+            number,
         )
         place = self._place(f"{metadata.table_uuid.hex}/{self.backend.ambient.random_uuid().hex}.json")
         try:
@@ -156,7 +161,7 @@ class DroppedTables:
                 version.location,
             )
         try:
-            self.backend.catalog.swap([PointerSwap(name, version.location, None)])
+            self.backend.catalog.swap([drop])
         except IcefieldError as error:
             if error.cleanable:
                 remove_quietly(self.backend.store, [place])
@@ -343,7 +348,9 @@ class DroppedTables:
                 file.modified_ms + record.undrop_ms if record.purge else None,
                 name.removesuffix(".json"),
             )
-            yield _Drop(dropped, file.location, (record.number, file.modified_ms))
+            version = metadata_number(record.metadata_location)
+            order = (record.number, -1 if version is None else version, file.modified_ms)
+            yield _Drop(dropped, file.location, order)
 
     def _next_number(self, table: uuid.UUID) -> int:
         try:
