@@ -80,19 +80,10 @@ COMMANDS = (
     *("{kind} shop.orders {name} --rename new", "{kind} shop.orders {name} --rename main"),
     *("{kind} shop.orders {name} --rename kept", "{kind} shop.orders nothing --rename new"),
     *("{kind} shop.orders {name} --drop --yes", "{kind} shop.orders main --drop --yes"),
-    *(
-        "{kind} shop.orders kept --drop --yes",
-        "{kind} shop.orders kept --rename new",
-        "{kind} shop.orders kept --replace",
-    ),
-    *(
-        "{kind} shop.orders kept --replace",
-        "{kind} shop.stock new",
-        "lake-{kind} new",
-        "lake-{kind} new shop.stock",
-        "lake-{kind} new shop.nothing",
-    ),
-    *("lake-{kind} {name}", "lake-{kind} ' '", "lake-{kind} {name} --drop --yes", "lake-{kind} kept --drop --yes"),
+    *("{kind} shop.orders kept --drop --yes", "{kind} shop.orders kept --rename new"),
+    *("{kind} shop.orders kept --replace", "{kind} shop.stock new"),
+    *("lake-{kind} new", "lake-{kind} new shop.stock", "lake-{kind} new shop.nothing", "lake-{kind} {name}"),
+    *("lake-{kind} ' '", "lake-{kind} {name} --drop --yes", "lake-{kind} kept --drop --yes"),
     *("lake-{kind} main --drop --yes", "lake-{kind} nothing --drop --yes"),
 )
 DONE = {"created": "would create", "moved": "would move", "changed": "would change", "dropped": "would drop"}

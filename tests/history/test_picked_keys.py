@@ -22,7 +22,7 @@ GONE: dict[str, Change] = {
         table.delete("id = 1", mode="merge-on-read"),
     ],
 }
-MEANWHILE: dict[str, Change] = {
+SINCE: dict[str, Change] = {
     "nothing": lambda table: None,
     "a compaction": lambda table: table.compact(order_by=["value"]),
     "another row": lambda table: table.append(arrow({9: "other"})),
@@ -43,13 +43,13 @@ def make(version: int) -> Table:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("since", SINCE)
 @pytest.mark.parametrize("gone", GONE)
-def test_a_key_that_only_the_source_has_deleted_is_not_picked(gone: str, meanwhile: str, version: int) -> None:
+def test_a_key_that_only_the_source_has_deleted_is_not_picked(gone: str, since: str, version: int) -> None:
     table = make(version)
     GONE[gone](table.at("b"))
     added = table.at("b").append(arrow({1: "new"}))
-    MEANWHILE[meanwhile](table)
+    SINCE[since](table)
     before = rows_of(table)
     with pytest.raises(ConcurrentChange) as refused:
         table.cherry_pick(added.snapshot_id)

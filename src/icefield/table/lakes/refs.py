@@ -23,9 +23,9 @@ with deferred_imports(__name__):
     from icefield.history.lake_refs import check_swaps_many, check_tables, create_refs, drop_refs, tables_with
     from icefield.history.replay import Replay
     from icefield.model.names import TableName, parse_table_name
-    from icefield.table.history import OnCollision
     from icefield.table.table import Table
     from icefield.table.transaction import Transaction
+    from icefield.table.versions.history import OnCollision
 
 
 @check_arguments

@@ -13,7 +13,7 @@ from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import NoSuchSnapshot
 from icefield.model.snapshot import MAIN, note_keys
-from icefield.table.refs import TableRefs
+from icefield.table.versions.refs import TableRefs
 
 with deferred_imports(__name__):
     from icefield.cache.reading import ReadContext
