@@ -70,6 +70,7 @@ def test_branches_and_tags_of_all_tables(orders: Icefield) -> None:
     assert orders("lake-tag", "q1", "--drop").code == 1
     assert orders("lake-tag", "q1", "--drop", "--yes").out == "dropped q1 of shop.orders\n"
     assert orders("lake-branch", "work", "shop.orders", "--drop").code == 1
+    assert "cannot drop tag 'work': it is a branch" in orders("lake-tag", "work", "--drop", "--yes").err
     assert refs(orders) == ["main", "work"]
 
 

@@ -49,6 +49,7 @@ def test_a_key_that_only_the_source_has_deleted_is_not_picked(gone: str, since: 
     table = make(version)
     GONE[gone](table.at("b"))
     added = table.at("b").append(arrow({1: "new"}))
+    assert added is not None
     SINCE[since](table)
     before = rows_of(table)
     with pytest.raises(ConcurrentChange) as refused:

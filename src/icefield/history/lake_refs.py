@@ -66,11 +66,16 @@ def create_refs(
     return made
 
 
-def drop_refs(backend: Backend, tables: Sequence[TableName], name: str, *, dry_run: bool = False) -> None:
-    """Drop a branch or tag of all tables that have it. dry_run: fail as the change would, and change nothing."""
+def drop_refs(
+    backend: Backend, tables: Sequence[TableName], name: str, kind: RefKind | None, *, dry_run: bool = False
+) -> None:
+    """Drop a branch or tag of all tables that have it.
+
+    kind: what it must be; None if it may be either. dry_run: fail as the change would, and change nothing.
+    """
 
     def make(table: TableName, metadata: TableMetadata) -> Action | None:
-        return DropRef(name, metadata.refs[name].kind) if name in metadata.refs else None
+        return DropRef(name, kind or metadata.refs[name].kind) if name in metadata.refs else None
 
     _change(backend, tables, make, dry_run=dry_run)
 

@@ -82,10 +82,10 @@ def _run(  # noqa: PLR0913 - one parameter per option
         if lists or drop:
             _refuse_tables(tables)
             found = lake.at(name)
-            listed = found.drop(dry_run=True) if drop else found.tables()
+            listed = found.drop(kind=kind, dry_run=True) if drop else found.tables()
             what = f"{kind} {name} of {counted(len(listed), 'table')}"
             if drop and ask_first(what, "Drop it?", "nothing was dropped", dry_run=dry_run, yes=yes):
-                found.drop()
+                found.drop(kind=kind)
             done = "has" if lists else "would drop" if dry_run else "dropped"
             _report(settings, name, listed, done)
         else:

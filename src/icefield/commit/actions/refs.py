@@ -69,10 +69,10 @@ class CreateRef:
         check_ref_name(self.name)
         snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
-        if known is not None and not self.replaces:
-            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
             raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
+        if known is not None and not self.replaces:
+            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         check_unprotected(base, self.name, "replace")
         ref = self.ref if known is None else self._replacing(known)
         is_branch = ref.kind is RefKind.BRANCH

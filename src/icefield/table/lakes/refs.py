@@ -162,15 +162,18 @@ class LakeVersion(StaysInProcess):
                 changed += [name] if made is not None and made != before else []
         return changed
 
-    def drop(self, *, dry_run: bool = False) -> list[str]:
+    def drop(self, *, kind: Literal["branch", "tag"] | None = None, dry_run: bool = False) -> list[str]:
         """Drop the branch or tag of all tables, in one swap, and return them.
 
         Args:
+            kind: Refuse to drop anything else: `branch` or `tag`.
             dry_run: Return the tables that have it, fail as the change would, and change nothing.
         """
         check_swaps_many(self._lake.backend, f"drop {self.name!r} of several tables")
         found = self._existing()
-        drop_refs(self._lake.backend, [parse_table_name(name) for name in found], self.name, dry_run=dry_run)
+        expected = None if kind is None else RefKind(kind)
+        names = [parse_table_name(each) for each in found]
+        drop_refs(self._lake.backend, names, self.name, expected, dry_run=dry_run)
         return found
 
     def _existing(self) -> list[str]:
