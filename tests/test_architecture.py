@@ -66,7 +66,7 @@ INSIDE = {
     "spark": ("session", "filters", "read", "write", "change", "views", "sql", "data_source"),
     "sql": ("syntax", "filters", "text", "query", "schema", "rows", "procedures", "commands"),
     "storage": ("object_store",),
-    "table": ("reading", "lakes"),
+    "table": ("reading", "versions", "lakes"),
     "types": ("values",),
 }
 # The modules of a room that others may import; `x.*` is every module of a package. Rooms of one module have no others.

@@ -26,6 +26,7 @@ COMMAND_OF = {
     "Lake.namespace_properties": "namespace",
     "Lake.namespaces": "namespaces",
     "Lake.purge_dropped": "purge",
+    "Lake.preview_refs": "lake-branch",  # --dry-run
     "Lake.read": "query",
     "Lake.register_table": "register",
     "Lake.relocate": "relocate",

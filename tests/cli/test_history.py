@@ -34,6 +34,16 @@ def test_a_branch_is_created_compared_and_published(orders: Icefield) -> None:
     assert both.code == 1
 
 
+def test_a_second_publish_has_nothing_to_do(orders: Icefield) -> None:
+    orders("branch", "shop.orders", "staging")
+    orders("append", "shop.orders", "rows.jsonl", "--branch", "staging")
+    for rerun in (False, True):
+        for options, did in ((("--dry-run",), "Would be at snapshot"), ((), "Now at snapshot")):
+            said = orders("publish", "shop.orders", "staging", *options).out
+            assert said.startswith("Nothing to do." if rerun else did)
+    assert orders("publish", "shop.orders", "staging", "--json").json["snapshot"] is None
+
+
 def test_a_change_is_reverted_and_the_revert_undone(orders: Icefield) -> None:
     before = count(orders)
     write(orders, 10)

@@ -1,5 +1,7 @@
 """icefield branch, tag, lake-branch, lake-tag: what they print, dry runs, questions, retention."""
 
+import shlex
+
 import pytest
 from tests.cli.conftest import Icefield, answer
 
@@ -52,7 +54,8 @@ def test_a_tag_is_renamed_and_what_is_missing_is_refused(orders: Icefield) -> No
 
 def test_branches_and_tags_of_all_tables(orders: Icefield) -> None:
     orders("create", "shop.stock", "id long")
-    assert orders("lake-tag", "q1", "--dry-run").out.splitlines() == [
+    assert orders("lake-tag", "q1", "--dry-run").out == "would create q1 of shop.orders\n"  # the other one is empty
+    assert orders("lake-branch", "q1", "--dry-run").out.splitlines() == [
         "would create q1 of shop.orders",
         "would create q1 of shop.stock",
     ]
@@ -67,4 +70,44 @@ def test_branches_and_tags_of_all_tables(orders: Icefield) -> None:
     assert orders("lake-tag", "q1", "--drop").code == 1
     assert orders("lake-tag", "q1", "--drop", "--yes").out == "dropped q1 of shop.orders\n"
     assert orders("lake-branch", "work", "shop.orders", "--drop").code == 1
+    assert "cannot drop tag 'work': it is a branch" in orders("lake-tag", "work", "--drop", "--yes").err
     assert refs(orders) == ["main", "work"]
+
+
+COMMANDS = (
+    *("{kind} shop.orders new", "{kind} shop.orders {name}", "{kind} shop.orders new --at nothing"),
+    *("{kind} shop.orders {name} --replace", "{kind} shop.orders new --replace", "{kind} shop.orders main --replace"),
+    *("{kind} shop.orders {name} --max-age 3d", "{kind} shop.orders {name} --max-age 0d", "{kind} shop.orders ' '"),
+    *("{kind} shop.orders {name} --rename new", "{kind} shop.orders {name} --rename main"),
+    *("{kind} shop.orders {name} --rename kept", "{kind} shop.orders nothing --rename new"),
+    *("{kind} shop.orders {name} --drop --yes", "{kind} shop.orders main --drop --yes"),
+    *("{kind} shop.orders kept --drop --yes", "{kind} shop.orders kept --rename new"),
+    *("{kind} shop.orders kept --replace", "{kind} shop.stock new"),
+    *("lake-{kind} new", "lake-{kind} new shop.stock", "lake-{kind} new shop.nothing", "lake-{kind} {name}"),
+    *("lake-{kind} ' '", "lake-{kind} {name} --drop --yes", "lake-{kind} kept --drop --yes"),
+    *("lake-{kind} main --drop --yes", "lake-{kind} nothing --drop --yes"),
+)
+DONE = {"created": "would create", "moved": "would move", "changed": "would change", "dropped": "would drop"}
+
+
+@pytest.mark.parametrize("command", [each.replace("{kind}", kind) for each in COMMANDS for kind in ("branch", "tag")])
+def test_a_dry_run_says_what_the_run_then_does_and_changes_nothing(orders: Icefield, command: str) -> None:
+    orders("create", "shop.stock", "id long")
+    kinds = ("branch", "tag") if "branch" in command else ("tag", "branch")
+    for kind, name in zip(kinds, ("known", "other"), strict=True):
+        orders(kind, "shop.orders", name)
+    orders(kinds[0], "shop.orders", "kept")
+    orders("properties", "shop.orders", "--set", "icefield.history.protected-refs=kept")
+    for name in ("known", "other"):
+        arguments = shlex.split(command.replace("{name}", name))
+        before = orders("describe", "shop.orders", "--json").json
+        dry = orders(*arguments, "--dry-run")
+        assert orders("describe", "shop.orders", "--json").json == before
+        done = orders(*arguments)
+        assert (dry.code, dry.err) == (done.code, done.err)
+        said = done.out.replace("renamed ", "would rename ")
+        for word, would in DONE.items():
+            said = said.replace(f"{word} ", f"{would} ")
+        assert [line.split(" at snapshot")[0] for line in dry.out.splitlines()] == [
+            line.split(" at snapshot")[0] for line in said.splitlines()
+        ]

@@ -164,6 +164,7 @@ def test_a_stored_snapshot_never_denies_its_own_id() -> None:
         raw = json.dumps({"snapshot-id": made, "timestamp-ms": 1, "manifest-list": "x"}).encode()
         stored = StoredSnapshot(msgspec.Raw(raw), AT)
         assert stored.load().snapshot_id == made
+        assert stored.snapshot_id == made
         assert stored.holds(str(made).encode())
     assert not StoredSnapshot(msgspec.Raw(ODD_SNAPSHOT), AT).holds(b"9999")
 

@@ -8,8 +8,8 @@ from tests.history.test_publish import MODES, make, rows, values
 
 import icefield
 from icefield.errors import ConcurrentChange, InvalidInput
-from icefield.table.history import OnCollision
 from icefield.table.table import Table
+from icefield.table.versions.history import OnCollision
 
 SEEDS = seeds(20, 400)
 OLD = dict.fromkeys(range(8), "old")

@@ -11,8 +11,8 @@ from tests.history.test_publish import ALL, make, values
 import icefield
 from icefield.errors import AlreadyExists, CheckFailed, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.history.refs import find_previous_head
-from icefield.table import history
 from icefield.table.table import Table
+from icefield.table.versions import history
 
 
 def rows(*ids: int) -> pa.Table:

@@ -7,7 +7,7 @@ import pytest
 from tests.history.test_publish import make, rows
 
 import icefield
-from icefield.errors import ConcurrentChange, NoSuchSnapshot
+from icefield.errors import ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.table.table import Table
 
 Verb = Callable[[Table], object]
@@ -58,3 +58,33 @@ def test_a_lake_wide_publish_names_the_replaced_table_and_works_without_it() -> 
     lake.table("n.b").drop_branch("work")
     assert work.publish() == ["n.a"]
     assert [lake.table(name).scan().count() for name in ("n.a", "n.b")] == [2, 0]
+
+
+MOVES: dict[str, Callable[[Table, int], object]] = {
+    "rollback": lambda table, to: table.rollback(to),
+    "set_current_snapshot": lambda table, to: table.set_current_snapshot(to),
+    "create_branch": lambda table, to: table.create_branch("old", at=to),
+    "replace a branch": lambda table, to: table.create_branch("b", at=to, replace=True),
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("schema", ["id long, key long not null", "id long not null"])
+def test_no_branch_is_at_a_version_that_the_schema_cannot_read(move: str, schema: str) -> None:
+    lake = icefield.connect("memory:")
+    table = lake.create_table("t.t", "id long")
+    old = table.append(pa.table({"id": pa.array([None, 2], pa.int64())}))
+    assert old is not None
+    table = lake.create_table("t.t", schema, replace=True)
+    table.create_branch("b")
+    before = table.refs()
+    with pytest.raises(InvalidInput, match="is (now )?required, but .* make the column optional first"):
+        MOVES[move](table, old.snapshot_id)
+    assert table.refs() == before
+    table.create_tag("old", at=old.snapshot_id)
+    assert table.scan(as_of="old").to_arrow().read_all().to_pylist() == [{"id": None}, {"id": 2}]
+    with table.evolve() as change:
+        change.make_optional("key" if "key" in schema else "id")
+    table.drop_tag("old")
+    MOVES[move](table, old.snapshot_id)

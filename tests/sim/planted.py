@@ -124,8 +124,9 @@ def collisions_that_nobody_looks_for(patch: pytest.MonkeyPatch) -> None:
 def tables_named_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
     change = lake_refs._change
 
-    def change_each(backend: Any, tables: Sequence[Any], make: Any) -> dict[Any, Any]:
-        return {name: at for table in tables for name, at in change(backend, [table], make).items()}
+    def change_each(backend: Any, tables: Sequence[Any], make: Any, *, dry_run: bool) -> dict[Any, Any]:
+        made = (change(backend, [table], make, dry_run=dry_run) for table in tables)
+        return {name: at for each in made for name, at in each.items()}
 
     patch.setattr(lake_refs, "_change", change_each)
 

@@ -19,6 +19,7 @@ from icefield.commit.actions.refs import BeginEmptyBranch, CreateRef, DropRef, m
 from icefield.commit.loop import Committer, TableCommit
 from icefield.commit.operations.choose import operations_of
 from icefield.commit.operations.tables import TableVersion
+from icefield.dml.head import LiveHead, preview
 from icefield.errors import AlreadyExists, NoSuchSnapshot, NoSuchTable, Unsupported
 from icefield.model.metadata import TableMetadata
 from icefield.model.names import TableName
@@ -35,9 +36,18 @@ def check_swaps_many(backend: Backend, verb: str) -> None:
 
 
 def create_refs(
-    backend: Backend, tables: Sequence[TableName], name: str, kind: RefKind, retention: Mapping[str, int]
+    backend: Backend,
+    tables: Sequence[TableName],
+    name: str,
+    kind: RefKind,
+    retention: Mapping[str, int],
+    *,
+    dry_run: bool = False,
 ) -> dict[TableName, UUID]:
-    """Create a branch or tag of several tables, at one moment; return those that have it now, with their UUIDs."""
+    """Create a branch or tag of several tables, at one moment; return those that have it now, with their UUIDs.
+
+    dry_run: those that would have it; fail as the change would, and change nothing.
+    """
 
     def make(table: TableName, metadata: TableMetadata) -> Action | None:
         if (known := metadata.refs.get(name)) is not None:
@@ -49,20 +59,25 @@ def create_refs(
             return CreateRef(name, make_ref(head.snapshot_id, kind, retention))
         return BeginEmptyBranch(name, make_ref(0, kind, retention)) if kind is RefKind.BRANCH else None
 
-    made = _change(backend, tables, make)
+    made = _change(backend, tables, make, dry_run=dry_run)
     if not made:
         needed = "table with a snapshot" if kind is RefKind.TAG else "table"
         raise NoSuchSnapshot(f"cannot create {kind} {name!r}: there is no {needed}")
     return made
 
 
-def drop_refs(backend: Backend, tables: Sequence[TableName], name: str) -> None:
-    """Drop a branch or tag of all tables that have it."""
+def drop_refs(
+    backend: Backend, tables: Sequence[TableName], name: str, kind: RefKind | None, *, dry_run: bool = False
+) -> None:
+    """Drop a branch or tag of all tables that have it.
+
+    kind: what it must be; None if it may be either. dry_run: fail as the change would, and change nothing.
+    """
 
     def make(table: TableName, metadata: TableMetadata) -> Action | None:
-        return DropRef(name, metadata.refs[name].kind) if name in metadata.refs else None
+        return DropRef(name, kind or metadata.refs[name].kind) if name in metadata.refs else None
 
-    _change(backend, tables, make)
+    _change(backend, tables, make, dry_run=dry_run)
 
 
 def tables_with(backend: Backend, tables: Sequence[TableName], name: str) -> dict[TableName, UUID]:
@@ -86,13 +101,21 @@ def _load_all(backend: Backend, tables: Sequence[TableName]) -> Mapping[TableNam
 
 
 def _change(
-    backend: Backend, tables: Sequence[TableName], make: Callable[[TableName, TableMetadata], Action | None]
+    backend: Backend,
+    tables: Sequence[TableName],
+    make: Callable[[TableName, TableMetadata], Action | None],
+    *,
+    dry_run: bool,
 ) -> dict[TableName, UUID]:
     parts = []
     for table, version in _load_all(backend, tables).items():
         action = make(table, version.metadata)
         if action is not None:
             parts.append(TableCommit(table, [action], version.metadata.table_uuid, version))
-    if parts:
+    if dry_run:
+        for part in parts:
+            for action in part.actions:
+                preview(action, LiveHead(backend, part.table, part.known))
+    elif parts:
         Committer(backend).commit(parts)
     return {part.table: part.expected_uuid for part in parts}

@@ -88,6 +88,11 @@ class Snapshot:
 class CarriedSnapshot(Protocol):
     """A snapshot in its stored form, decoded on demand."""
 
+    @property
+    def snapshot_id(self) -> int:
+        """Its id, which is known without decoding the rest."""
+        ...
+
     def holds(self, text: bytes) -> bool:
         """Return False only if the decoded snapshot certainly does not contain this ASCII text."""
         ...
@@ -101,11 +106,18 @@ SnapshotEntry = Snapshot | CarriedSnapshot
 
 
 class Snapshots:
-    """An immutable list of snapshots, oldest first."""
+    """An immutable list of snapshots, oldest first.
 
-    def __init__(self, entries: tuple[SnapshotEntry, ...] = ()) -> None:
+    positions: those of the entries from `indexed` on, by id; the index grows as it is asked, from the newest down.
+    """
+
+    def __init__(
+        self, entries: tuple[SnapshotEntry, ...] = (), positions: Mapping[int, int] | None = None, indexed: int = 0
+    ) -> None:
         self.entries = entries
         self._loaded: dict[int, Snapshot] = {}
+        self._positions = {} if positions is None else dict(positions)
+        self._indexed = len(entries) if positions is None else indexed
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -119,8 +131,8 @@ class Snapshots:
     __hash__ = None  # type: ignore[assignment]
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """Find a snapshot by id, searching from the newest."""
-        at = self._find_position(snapshot_id, len(self.entries))
+        """Find a snapshot by id; of two with one id the newest."""
+        at = self._find_position(snapshot_id)
         return None if at is None else self._load(at)
 
     def find_all_by_summary(self, key: str, value: str) -> Iterator[Snapshot]:
@@ -143,22 +155,20 @@ class Snapshots:
     def ancestors(self, snapshot: Snapshot) -> Iterator[Snapshot]:
         """Yield a snapshot and its ancestors, as far as they are retained; a cycle ends where it began."""
         seen = {snapshot.snapshot_id}
-        at = len(self.entries)
         yield snapshot
         while (parent := snapshot.parent_snapshot_id) is not None and parent not in seen:
-            # Parents precede their children, so one pass finds them all; lists of other writers may differ.
-            found = self._find_position(parent, at)
-            if found is None:
-                found = self._find_position(parent, len(self.entries))
+            found = self.find(parent)
             if found is None:
                 return
-            at, snapshot = found, self._load(found)
+            snapshot = found
             seen.add(parent)
             yield snapshot
 
     def with_added(self, snapshot: Snapshot) -> Snapshots:
         """Return the list with a snapshot added at the end."""
-        return Snapshots((*self.entries, snapshot))
+        indexed = self._indexed  # read first: another thread may extend the index
+        positions = {**self._positions.copy(), snapshot.snapshot_id: len(self.entries)}
+        return Snapshots((*self.entries, snapshot), positions, indexed)
 
     def without(self, snapshot_ids: Collection[int]) -> Snapshots:
         """Return the list without some snapshots."""
@@ -166,14 +176,13 @@ class Snapshots:
         kept = (e for at, e in enumerate(self.entries) if self._load(at).snapshot_id not in gone)
         return Snapshots(tuple(kept))
 
-    def _find_position(self, snapshot_id: int, before: int) -> int | None:
-        text = str(snapshot_id).encode()
-        for at in range(before - 1, -1, -1):
-            entry = self.entries[at]
-            may_be = isinstance(entry, Snapshot) or entry.holds(text)
-            if may_be and self._load(at).snapshot_id == snapshot_id:
-                return at
-        return None
+    def _find_position(self, snapshot_id: int) -> int | None:
+        at = self._indexed
+        while snapshot_id not in self._positions and at > 0:
+            at -= 1
+            self._positions.setdefault(self.entries[at].snapshot_id, at)
+            self._indexed = at  # only now: another thread begins where everything is recorded
+        return self._positions.get(snapshot_id)
 
     def _load(self, at: int) -> Snapshot:
         if at not in self._loaded:

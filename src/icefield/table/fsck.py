@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import IcefieldError, InvalidInput
-from icefield.table.history import TableHistory
+from icefield.table.versions.history import TableHistory
 
 with deferred_imports(__name__):
     from icefield.backend import Backend

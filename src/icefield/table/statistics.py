@@ -12,7 +12,7 @@ from typing import Any
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput, NoSuchSnapshot
-from icefield.table.history import TableHistory
+from icefield.table.versions.history import TableHistory
 
 with deferred_imports(__name__):
     from icefield.codec.json.statistics import decode_statistics

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import InvalidInput
-from icefield.table.history import TableHistory
+from icefield.table.versions.history import TableHistory
 from icefield.upkeep.result import MOST_LOCATIONS, silent
 
 with deferred_imports(__name__):

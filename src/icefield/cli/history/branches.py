@@ -75,7 +75,12 @@ def publish(settings: Settings, /, table: str, branch: str, to: str, checks: tup
     given = _parse_checks(checks)
     with open_lake(settings) as lake:
         handle = lake.table(table).at(to) if to != MAIN else lake.table(table)
-        _run(settings, handle, lambda: handle.publish(branch, checks=given, **options), dry_run=options["dry_run"])
+
+        def change() -> Snapshot | None:
+            before, made = handle.current_snapshot, handle.publish(branch, checks=given, **options)
+            return None if made == before else made
+
+        _run(settings, handle, change, dry_run=options["dry_run"])
 
 
 @click.command(cls=SnapshotCommand)

@@ -1,5 +1,6 @@
 """icefield lake-branch, lake-tag: branches and tags of many tables, created, published and dropped in one swap."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import rich_click as click
@@ -68,7 +69,7 @@ def _run(  # noqa: PLR0913 - one parameter per option
     settings: Settings,
     name: str,
     tables: tuple[str, ...],
-    kind: str,
+    kind: Literal["branch", "tag"],
     *,
     lists: bool,
     drop: bool,
@@ -81,23 +82,20 @@ def _run(  # noqa: PLR0913 - one parameter per option
         if lists or drop:
             _refuse_tables(tables)
             found = lake.at(name)
-            listed = found.tables()
+            listed = found.drop(kind=kind, dry_run=True) if drop else found.tables()
             what = f"{kind} {name} of {counted(len(listed), 'table')}"
             if drop and ask_first(what, "Drop it?", "nothing was dropped", dry_run=dry_run, yes=yes):
-                found.drop()
+                found.drop(kind=kind)
             done = "has" if lists else "would drop" if dry_run else "dropped"
             _report(settings, name, listed, done)
         else:
-            made = _known(lake, tables) if dry_run else _create(lake, name, tables, kind)
+            chosen = tables or None
+            made = lake.preview_refs(kind, name, tables=chosen) if dry_run else _create(lake, name, chosen, kind)
             _report(settings, name, made, "would create" if dry_run else "created")
 
 
-def _create(lake: Lake, name: str, tables: tuple[str, ...], kind: str) -> list[str]:
-    return (lake.tag if kind == "tag" else lake.branch)(name, tables=tables or None).tables()
-
-
-def _known(lake: Lake, tables: tuple[str, ...]) -> list[str]:
-    return [lake.table(each).name for each in (tables or lake.tables())]
+def _create(lake: Lake, name: str, tables: Sequence[str] | None, kind: str) -> list[str]:
+    return (lake.tag if kind == "tag" else lake.branch)(name, tables=tables).tables()
 
 
 def _refuse_tables(tables: tuple[str, ...]) -> None:

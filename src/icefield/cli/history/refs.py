@@ -86,30 +86,40 @@ def _run(  # noqa: PLR0913 - one parameter per option
         if (drop or rename is not None) and not exists:
             raise NoSuchSnapshot(f"{table} has no {kind} {name}", hint=f"It has {', '.join(handle.refs()) or 'none'}")
         if drop:
+            remove = handle.drop_branch if kind is RefKind.BRANCH else handle.drop_tag
             what = f"{kind} {name} of {table}; its snapshots may expire"
+            remove(name, dry_run=True)
             if ask_first(what, "Drop it?", "nothing was dropped", dry_run=dry_run, yes=yes):
-                (handle.drop_branch if kind is RefKind.BRANCH else handle.drop_tag)(name)
+                remove(name)
             done = "drop" if dry_run else "dropped"
-        elif dry_run:
-            done = "rename" if rename is not None else "change" if exists else "create"
         elif rename is not None:
-            (handle.rename_branch if kind is RefKind.BRANCH else handle.rename_tag)(name, rename)
-            done = f"renamed {name} to"
+            give = handle.rename_branch if kind is RefKind.BRANCH else handle.rename_tag
+            give(name, rename, dry_run=dry_run)
+            done = f"rename {name} to" if dry_run else f"renamed {name} to"
         else:
-            done = _set(handle, name, kind, at, kept, replace=replace, exists=exists)
+            done = _set(handle, name, kind, at, kept, replace=replace, exists=exists, dry_run=dry_run)
         _report(settings, handle, kind, rename or name, f"would {done}" if dry_run else done)
 
 
 def _set(  # noqa: PLR0913 - one parameter per option
-    handle: Table, name: str, kind: RefKind, at: "AsOf | None", kept: dict[str, int], *, replace: bool, exists: bool
+    handle: Table,
+    name: str,
+    kind: RefKind,
+    at: "AsOf | None",
+    kept: dict[str, int],
+    *,
+    replace: bool,
+    exists: bool,
+    dry_run: bool,
 ) -> str:
     """Create a branch or tag, move it, or set how long it is kept."""
     if exists and kept and at is None and not replace:
-        handle.set_retention(name, **kept)
-        return "changed"
+        handle.set_retention(name, dry_run=dry_run, **kept)
+        return "change" if dry_run else "changed"
     create = handle.create_branch if kind is RefKind.BRANCH else handle.create_tag
-    create(name, at=at, replace=replace, **kept)
-    return "moved" if exists else "created"
+    create(name, at=at, replace=replace, dry_run=dry_run, **kept)
+    done = "move" if exists else "create"
+    return done if dry_run else f"{done}d"
 
 
 def _report(settings: Settings, handle: Table, kind: RefKind, name: str, done: str) -> None:
@@ -118,4 +128,4 @@ def _report(settings: Settings, handle: Table, kind: RefKind, name: str, done: s
     if settings.as_json:
         print_json({"table": handle.name, "kind": str(kind), "name": name, "action": done, "snapshot-id": identity})
     else:
-        print_text(f"{done} {kind} {safe(name)}" + ("" if identity is None else f" at snapshot {identity}"))
+        print_text(f"{safe(done)} {kind} {safe(name)}" + ("" if identity is None else f" at snapshot {identity}"))

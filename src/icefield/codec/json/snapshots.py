@@ -2,13 +2,13 @@
 
 `StoredSnapshot` keeps the bytes of a snapshot, decodes them on first use and writes them back unchanged: fields of
 other writers survive, and the cost of a commit does not grow with the history.
-Raises CorruptFile from `StoredSnapshot.load`.
+Raises CorruptFile from `StoredSnapshot.load` and `snapshot_id`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -39,6 +39,13 @@ class _SnapshotWire(msgspec.Struct, rename="kebab", omit_defaults=True):
     key_id: str | None = None
 
 
+class _IdWire(msgspec.Struct, rename="kebab"):
+    snapshot_id: Long
+
+
+W = TypeVar("W", _SnapshotWire, _IdWire)
+
+
 @dataclass(frozen=True)
 class StoredSnapshot:
     """A snapshot as the bytes that were read."""
@@ -46,14 +53,15 @@ class StoredSnapshot:
     raw: msgspec.Raw
     location: str
 
+    @property
+    def snapshot_id(self) -> int:
+        return self._decoded(_ID).snapshot_id
+
     def holds(self, text: bytes) -> bool:
         return text in bytes(self.raw)
 
     def load(self) -> Snapshot:
-        try:
-            wire = _SNAPSHOT.decode(self.raw)
-        except (ValueError, RecursionError) as error:
-            raise CorruptFile(self.location, f"a snapshot does not decode: {error}") from error
+        wire = self._decoded(_SNAPSHOT)
         if not wire.manifest_list and wire.manifests is None:
             raise CorruptFile(
                 self.location, f"snapshot {wire.snapshot_id} has neither a manifest list nor a list of its manifests"
@@ -73,8 +81,15 @@ class StoredSnapshot:
             manifests=() if wire.manifest_list else tuple(wire.manifests or ()),
         )
 
+    def _decoded(self, decoder: msgspec.json.Decoder[W]) -> W:
+        try:
+            return decoder.decode(self.raw)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFile(self.location, f"a snapshot does not decode: {error}") from error
+
 
 _SNAPSHOT = msgspec.json.Decoder(_SnapshotWire)
+_ID = msgspec.json.Decoder(_IdWire)
 
 
 def carry_snapshots(snapshots: Snapshots, location: str) -> Snapshots:

@@ -16,7 +16,7 @@ from icefield.commit.validate.key_history import (
     rename_branch,
     take_over,
 )
-from icefield.commit.validate.schema_compatibility import check_fits
+from icefield.commit.validate.schema_compatibility import check_fits, find_obstacle
 from icefield.errors import AlreadyExists, ConcurrentChange, InvalidInput, NoSuchSnapshot
 from icefield.model.metadata import TableMetadata
 from icefield.model.snapshot import MAIN, Operation, RefKind, Snapshot, SnapshotRef
@@ -69,13 +69,15 @@ class CreateRef:
         check_ref_name(self.name)
         snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
-        if known is not None and not self.replaces:
-            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         if self.name == MAIN:
             raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
+        if known is not None and not self.replaces:
+            raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         check_unprotected(base, self.name, "replace")
         ref = self.ref if known is None else self._replacing(known)
         is_branch = ref.kind is RefKind.BRANCH
+        if is_branch:
+            _check_readable(base, self.name, snapshot)
         memory = begin_branch(base, self.name, snapshot) if is_branch else forget_branches(base, [self.name])
         return _change(base, self.name, SetSnapshotRef(self.name, ref), *memory)
 
@@ -340,7 +342,18 @@ def _moved(base: TableMetadata, branch: str, to: Snapshot) -> SetSnapshotRef:
     known = base.refs.get(branch, SnapshotRef(to.snapshot_id))
     if known.kind is not RefKind.BRANCH:
         raise InvalidInput(f"cannot move {branch!r}: it is a tag")
+    _check_readable(base, branch, to)
     return SetSnapshotRef(branch, replace(known, snapshot_id=to.snapshot_id))
+
+
+def _check_readable(base: TableMetadata, branch: str, at: Snapshot) -> None:
+    """Refuse a branch at a version, such as one before the table was replaced, that the table's schema cannot read."""
+    why = None if at.schema_id is None else find_obstacle(base.schema_by_id(at.schema_id), base)
+    if why is not None:
+        raise InvalidInput(
+            f"{branch} cannot be at snapshot {at.snapshot_id}: branches have the table's schema, and {why}",
+            hint="Read that version with as_of or a tag, or make the column optional first",
+        )
 
 
 def _change(base: TableMetadata, name: str, *updates: Update) -> ProposedChange:

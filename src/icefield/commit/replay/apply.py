@@ -243,8 +243,9 @@ class _Proposal:
             new = () if copies else (path for path, gone in rows.added.items() if len(gone))
             found += [Collision(CollisionKind.FILES, path, 0) for path in (*rows.deleted, *new)]
         own = copies.sources if copies else _find_added(theirs, rows)
-        if not self.request.ours or len(find_rewrites(self.request.ours)) < len(self.request.ours):
-            found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context))
+        if self.request.may_share_keys:
+            back = [] if self.request.common is None else find_removed_rows(ours, self.base, self.reading).restored
+            found += find_shared_keys(own, ours, rows, KeyReader(self.base, self.context), back)
         if found:
             hint = "pick the snapshots that added these rows first" if never_had else self._hint(found)
             raise refuse(self.action.source.verb, found, hint)

@@ -1,7 +1,11 @@
 """Rows with the same identifier that both sides added: together they would be two rows with one key.
 
 Only tables with identifier fields are checked. The keys of the rows that a change adds are looked for in the files that
-the other side added since, without rows that the change deletes. A rewrite may have moved new rows to its files.
+the other side added since, without rows that the change deletes. A rewrite may have moved new rows to its files. To the
+branch of a cherry-pick they are also looked for among rows that were deleted before the snapshot, but not there:
+
+    branch    a: key 5
+    staging   a: key 5 is deleted by position, then the snapshot to pick adds b: key 5
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +32,32 @@ from icefield.types.metadata_columns import POSITION, with_free_names
 
 
 def find_shared_keys(
-    mine: Sequence[tuple[FileTask, Positions]], ours: Difference, rows: AppliedRows, reader: "KeyReader"
+    mine: Sequence[tuple[FileTask, Positions]],
+    ours: Difference,
+    rows: AppliedRows,
+    reader: "KeyReader",
+    back: Sequence[tuple[FileTask, Positions]] = (),
 ) -> list[Collision]:
-    """Find the keys that both sides added. mine: files with the rows that a change adds, and positions to leave out."""
+    """Find the keys that both sides added.
+
+    mine: files with the rows that a change adds, and positions to leave out. back: files of both sides, with the rows
+    that only the other side has.
+    """
     if not (reader.names and mine):
         return []
-    others = [task for task in ours.after.tasks(ours.added) if task.location not in rows.removed]
-    if not others:
+    others = [(task, NO_POSITIONS) for task in ours.after.tasks(ours.added)]
+    others += [(task, np.setdiff1d(np.arange(task.record_count), there)) for task, there in back]
+    places = [
+        (task, np.union1d(out, rows.deleted.get(task.location, NO_POSITIONS)))
+        for task, out in others
+        if task.location not in rows.removed
+    ]
+    if not places:
         return []
     keys = pa.concat_tables([reader.empty, *reader.read(mine)]).combine_chunks()
     index = KeyIndex([keys.column(name).combine_chunks() for name in reader.names], keys.num_rows)
-    added_by = dict(zip(ours.added.file_path.to_pylist(), ours.added.snapshot_id.to_pylist(), strict=True))
-    places = [(task, rows.deleted.get(task.location, NO_POSITIONS)) for task in others]
+    listed = ours.after.files.at([task.location for task, _ in places])
+    added_by = dict(zip(listed.file_path.to_pylist(), listed.snapshot_id.to_pylist(), strict=True))
     return [replace(each, snapshots=(added_by[each.file],)) for each in reader.collide(index, places)]
 
 

@@ -58,6 +58,14 @@ class Request:
         """The change consists of rewrites."""
         return len(find_rewrites(self.theirs)) == len(self.theirs)
 
+    @property
+    def may_share_keys(self) -> bool:
+        """The branch may have a key that the change adds: its rewrites add none, but what `before` deleted it may have.
+
+        Only the `before` of a cherry-pick has changes that the branch does not have.
+        """
+        return self.common is not None or len(find_rewrites(self.ours)) < len(self.ours)
+
 
 class ChangeSource(Protocol):
     """Where a change comes from."""

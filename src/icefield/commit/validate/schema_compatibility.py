@@ -13,14 +13,21 @@ from icefield.types.schema import Schema
 
 def check_fits(written: Schema, base: TableMetadata) -> None:
     """Raise an error if files of a schema cannot be read with the table's current schema."""
+    if why := find_obstacle(written, base):
+        raise ConcurrentChange(
+            f"cannot add the rows: the table was changed concurrently, and {why}",
+            hint="Nothing was changed; check the table's new schema and run it again",
+        )
+
+
+def find_obstacle(written: Schema, base: TableMetadata) -> str | None:
+    """Return why files of a schema cannot be read with the table's current schema; None if they can."""
     if written.fields == base.schema.fields:
-        return
+        return None
     for field in base.schema.by_id.values():
         if why := _obstacle(field, written.by_id.get(field.field_id), base.format_version):
-            raise ConcurrentChange(
-                f"cannot add the rows: the table was changed concurrently, and its column {field.name!r} {why}",
-                hint="Nothing was changed; check the table's new schema and run it again",
-            )
+            return f"its column {field.name!r} {why}"
+    return None
 
 
 def _obstacle(now: NestedField, written: NestedField | None, format_version: int) -> str | None:

@@ -68,7 +68,7 @@ class CreateRef:
             raise ref.place.error(f"the table has no {ref.kind} {ref.name!r}", kind=NoSuchSnapshot)
         create = table.create_branch if ref.kind is RefKind.BRANCH else table.create_tag
         try:
-            create(ref.name, at=self.at, replace=self.replaces, **self.retention)
+            create(ref.name, at=self.at, replace=self.replaces, dry_run=False, **self.retention)
         except IcefieldError as error:
             place = self.at_place if isinstance(error, NoSuchSnapshot) else None
             point_at(error, place or ref.place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from icefield.arguments import check_arguments
@@ -22,10 +22,10 @@ with deferred_imports(__name__):
     from icefield.commit.replay.decisions import parse_decision
     from icefield.history.lake_refs import check_swaps_many, check_tables, create_refs, drop_refs, tables_with
     from icefield.history.replay import Replay
-    from icefield.model.names import parse_table_name
-    from icefield.table.history import OnCollision
+    from icefield.model.names import TableName, parse_table_name
     from icefield.table.table import Table
     from icefield.table.transaction import Transaction
+    from icefield.table.versions.history import OnCollision
 
 
 @check_arguments
@@ -52,7 +52,7 @@ class LakeRefs(LakeNotes, ABC):
             tables: The tables. By default all.
             retention: `max_ref_age_ms`.
         """
-        return self._create_refs(name, RefKind.TAG, tables, retention)
+        return LakeVersion(self, name, self._create_refs(name, RefKind.TAG, tables, retention).values())
 
     def branch(self, name: str, *, tables: Sequence[str] | None = None, **retention: int) -> LakeVersion:
         """Create a branch of the tables at one moment, in one swap. No data is copied.
@@ -62,7 +62,20 @@ class LakeRefs(LakeNotes, ABC):
             tables: The tables. By default all.
             retention: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
         """
-        return self._create_refs(name, RefKind.BRANCH, tables, retention)
+        return LakeVersion(self, name, self._create_refs(name, RefKind.BRANCH, tables, retention).values())
+
+    def preview_refs(
+        self, kind: Literal["branch", "tag"], name: str, *, tables: Sequence[str] | None = None, **retention: int
+    ) -> list[str]:
+        """Return the tables that `branch` or `tag` would give one; fail as it would, and change nothing.
+
+        Args:
+            kind: `branch` or `tag`.
+            name: The name of it.
+            tables: The tables. By default all.
+            retention: The rules of it.
+        """
+        return list(map(str, self._create_refs(name, RefKind(kind), tables, retention, dry_run=True)))
 
     def at(self, name: str) -> LakeVersion:
         """Open the tables that have a branch or tag, at it."""
@@ -72,13 +85,19 @@ class LakeRefs(LakeNotes, ABC):
         return LakeVersion(self, name, found.values())
 
     def _create_refs(
-        self, name: str, kind: RefKind, tables: Sequence[str] | None, retention: dict[str, int]
-    ) -> LakeVersion:
+        self,
+        name: str,
+        kind: RefKind,
+        tables: Sequence[str] | None,
+        retention: dict[str, int],
+        *,
+        dry_run: bool = False,
+    ) -> dict[TableName, UUID]:
         check_swaps_many(self.backend, f"create {kind} {name!r} of several tables")
         names = [parse_table_name(each) for each in (self.tables() if tables is None else tables)]
         if tables is not None:
             check_tables(self.backend, names)
-        return LakeVersion(self, name, create_refs(self.backend, names, name, kind, retention).values())
+        return create_refs(self.backend, names, name, kind, retention, dry_run=dry_run)
 
 
 @check_arguments
@@ -143,10 +162,19 @@ class LakeVersion(StaysInProcess):
                 changed += [name] if made is not None and made != before else []
         return changed
 
-    def drop(self) -> None:
-        """Drop the branch or tag of all tables, in one swap."""
+    def drop(self, *, kind: Literal["branch", "tag"] | None = None, dry_run: bool = False) -> list[str]:
+        """Drop the branch or tag of all tables, in one swap, and return them.
+
+        Args:
+            kind: Refuse to drop anything else: `branch` or `tag`.
+            dry_run: Return the tables that have it, fail as the change would, and change nothing.
+        """
         check_swaps_many(self._lake.backend, f"drop {self.name!r} of several tables")
-        drop_refs(self._lake.backend, [parse_table_name(name) for name in self._existing()], self.name)
+        found = self._existing()
+        expected = None if kind is None else RefKind(kind)
+        names = [parse_table_name(each) for each in found]
+        drop_refs(self._lake.backend, names, self.name, expected, dry_run=dry_run)
+        return found
 
     def _existing(self) -> list[str]:
         found = self.tables()

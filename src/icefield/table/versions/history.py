@@ -1,4 +1,4 @@
-"""The versions of a table: the version of a handle, its snapshots, branches and tags.
+"""The versions of a table: the version of a handle, its snapshots, and how branches get those of other branches.
 
 Raises NoSuchTable, NoSuchSnapshot, InvalidInput, ConcurrentChange, CommitConflict, CommitStateUnknown.
 """
@@ -13,20 +13,12 @@ from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.errors import NoSuchSnapshot
 from icefield.model.snapshot import MAIN, note_keys
+from icefield.table.versions.refs import TableRefs
 
 with deferred_imports(__name__):
     from icefield.cache.reading import ReadContext
     from icefield.commit.actions.expire import RemoveTheseSnapshots
-    from icefield.commit.actions.refs import (
-        BeginEmptyBranch,
-        CreateRef,
-        DropRef,
-        MoveBranch,
-        RenameRef,
-        RollBack,
-        SetRetention,
-        make_ref,
-    )
+    from icefield.commit.actions.refs import MoveBranch, RollBack
     from icefield.commit.replay.decisions import parse_decision
     from icefield.commit.validate.transaction_reads import find_read
     from icefield.dml.head import TableHead
@@ -35,13 +27,13 @@ with deferred_imports(__name__):
     from icefield.history.checks import find_checks, run_checks
     from icefield.history.diff import VersionDiff
     from icefield.history.log import LogEntry, list_log
-    from icefield.history.refs import RefStatus, find_previous_head, list_refs
+    from icefield.history.refs import find_previous_head
     from icefield.history.replay import Replay
     from icefield.model.metadata import TableMetadata
     from icefield.model.names import TableName
     from icefield.model.partition import PartitionSpec
-    from icefield.model.snapshot import RefKind, Snapshot, SnapshotLogEntry, SnapshotRef
-    from icefield.plan.versions import AsOf, ResolvedVersion, resolve_version
+    from icefield.model.snapshot import Snapshot, SnapshotLogEntry
+    from icefield.plan.versions import AsOf, ResolvedVersion
     from icefield.table.reading.checked_branch import CheckedBranch
     from icefield.types.schema import Schema
 
@@ -50,12 +42,11 @@ OnCollisions = OnCollision | Mapping[str, OnCollision]
 
 
 @check_arguments
-class TableHistory:
-    """The part of a table handle that deals with versions: snapshots, branches and tags."""
+class TableHistory(TableRefs):
+    """The part of a table handle that deals with versions: snapshots, and what moves branches."""
 
     def __init__(self, head: TableHead, ref: str = MAIN, notes: tuple[tuple[str, str], ...] = ()) -> None:
-        self._head = head
-        self._ref = ref
+        super().__init__(head, ref)
         self._notes = notes  # for the summaries of new snapshots
 
     @property
@@ -139,63 +130,6 @@ class TableHistory:
     def history(self) -> list[SnapshotLogEntry]:
         """List the snapshots that `main` has pointed at, with the time of each change."""
         return list(self.metadata.snapshot_log)
-
-    def refs(self) -> dict[str, SnapshotRef]:
-        """Return the branches and tags by name."""
-        return dict(self.metadata.refs)
-
-    def create_branch(self, name: str, *, at: AsOf | None = None, replace: bool = False, **retention: int) -> None:
-        """Create a branch that starts at the head of this one, or at another version.
-
-        The branch of a table without snapshots starts with an empty one.
-
-        Args:
-            name: The name of the branch.
-            at: The version to start at: a snapshot id, a time, or a branch or tag.
-            replace: If the branch exists, move it there. It keeps the retention rules that are not given.
-            retention: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
-        """
-        self._create_ref(name, RefKind.BRANCH, at, retention, replaces=replace)
-
-    def create_tag(self, name: str, *, at: AsOf | None = None, replace: bool = False, **retention: int) -> None:
-        """Create a tag: a name for one version.
-
-        Args:
-            name: The name of the tag.
-            at: The version to tag: a snapshot id, a time, or a branch or tag. By default the head of this branch.
-            replace: If the tag exists, move it there. It keeps the retention rules that are not given.
-            retention: `max_ref_age_ms`.
-        """
-        self._create_ref(name, RefKind.TAG, at, retention, replaces=replace)
-
-    def drop_branch(self, name: str) -> None:
-        """Drop a branch. Its snapshots are kept until they expire."""
-        self._head.commit([DropRef(name, RefKind.BRANCH)])
-
-    def drop_tag(self, name: str) -> None:
-        """Drop a tag. Its snapshot is kept until it expires."""
-        self._head.commit([DropRef(name, RefKind.TAG)])
-
-    def rename_branch(self, name: str, new_name: str) -> None:
-        """Rename a branch."""
-        self._head.commit([RenameRef(name, new_name, RefKind.BRANCH)])
-
-    def rename_tag(self, name: str, new_name: str) -> None:
-        """Rename a tag."""
-        self._head.commit([RenameRef(name, new_name, RefKind.TAG)])
-
-    def set_retention(self, name: str, **rules: int | None) -> None:
-        """Set retention rules of a branch or tag; None removes one.
-
-        Args:
-            name: The branch or tag.
-            rules: `min_snapshots_to_keep`, `max_snapshot_age_ms`, `max_ref_age_ms`.
-        """
-        self._head.commit([SetRetention(name, rules)])
-
-    def ref_status(self) -> list[RefStatus]:
-        """List the branches and tags, and how many snapshots each is ahead of `main` and behind it."""
-        return list_refs(self.metadata)
 
     def log(self, ref: str | None = None) -> list[LogEntry]:
         """List the snapshots as a graph, newest first: what each was made from, its refs, author and message.
@@ -363,21 +297,6 @@ class TableHistory:
         notes = {**dict(self._notes), **note_keys(message=message)}
         return Replay(self._head, self._ref, is_dry_run, notes, parse_decision(on_collision))
 
-    def _load(self) -> TableMetadata:
-        """Load the newest metadata for calls that do not read rows, or that record the read themselves."""
-        return self._head.load().metadata
-
-    def _create_ref(
-        self, name: str, kind: RefKind, at: AsOf | None, retention: Mapping[str, int], *, replaces: bool
-    ) -> None:
-        snapshot = self._point(self._load(), at).snapshot
-        if snapshot is None and kind is RefKind.BRANCH:
-            self._head.commit([BeginEmptyBranch(name, make_ref(0, kind, retention))])
-            return
-        if snapshot is None:
-            raise NoSuchSnapshot(f"cannot create {name!r}: the table has no snapshots", hint="Write to it first")
-        self._head.commit([CreateRef(name, make_ref(snapshot.snapshot_id, kind, retention), replaces)])
-
     def _reading(
         self, metadata: TableMetadata, as_of: AsOf | None, where: Bound | None = None, columns: Iterable[int] = ()
     ) -> ResolvedVersion:
@@ -388,6 +307,3 @@ class TableHistory:
             lambda: find_read(metadata, version, asked, bound.TRUE if where is None else where, columns)
         )
         return version
-
-    def _point(self, metadata: TableMetadata, as_of: AsOf | None) -> ResolvedVersion:
-        return resolve_version(metadata, self._ref if as_of is None else as_of)

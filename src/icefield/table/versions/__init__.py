@@ -1,0 +1,1 @@
+"""The versions of a table: its snapshots, branches and tags."""
