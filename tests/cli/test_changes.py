@@ -120,6 +120,22 @@ def test_a_file_may_have_no_rows(orders: Icefield, tmp_path: Path, verb: tuple[s
     assert names(orders) == ({} if "merge" in verb else {1: "ada", 2: "grace", 3: None, 4: "edsger"})
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("verb", ["upsert", "merge", "append", "overwrite", "ingest"])
+def test_every_command_reads_files_without_names_in_the_order_of_the_table(
+    orders: Icefield, tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "cells.csv").write_text("1,2026-01-01T00:00:00Z,new\n9,,nine\n")
+    more = {"upsert": ["--on", "id"], "merge": ["--on", "id", "--update-all", "--insert-all"], "overwrite": ["--yes"]}
+    done = orders(verb, "shop.orders", "cells.csv", "--no-header", *more.get(verb, []))
+    assert done.code == 0
+    rows = [(row["id"], row["name"]) for row in orders("query", "shop.orders", "--json").json]
+    assert {(1, "new"), (9, "nine")} <= set(rows)
+    assert len(rows) == {"upsert": 5, "merge": 5, "overwrite": 2}.get(verb, 6)
+    refused = orders("append", "shop.orders", "cells.csv", "--no-header", "--merge-schema")
+    assert (refused.code, "--merge-schema needs the names of columns" in refused.err) == (1, True)
+
+
 def test_files_of_different_types_and_repeated_options_are_refused(orders: Icefield, tmp_path: Path) -> None:
     before = names(orders)
     (tmp_path / "a.csv").write_text("id,op\n1,5\n")

@@ -70,6 +70,29 @@ def test_a_create_that_cannot_be_filled_leaves_no_table_and_no_file(orders: Icef
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [("18446744073709551615", "decimal(38, 0)"), ("2.5", "double"), ("00501", None)],
+)
+def test_the_types_of_several_files_lose_nothing_together(
+    icefield: Icefield, tmp_path: Path, second: str, expected: str | None
+) -> None:
+    (tmp_path / "a.csv").write_text("x\n90210\n")
+    (tmp_path / "b.csv").write_text(f"x\n{second}\n")
+    ran = icefield("ingest", "new.t", "a.csv", "b.csv", "--create", "--yes")
+    if expected is None:
+        assert (ran.code, "the files have different types" in ran.err) == (1, True)
+        return
+    assert icefield("describe", "new.t", "--json").json["columns"][0]["type"] == expected
+    texts = {row["x"] for row in icefield("query", "new.t", "--json").json}
+    assert {float(text) for text in texts} == {90210.0, float(second)}
+
+
+def test_a_table_that_is_missing_can_be_created(orders: Icefield, tmp_path: Path) -> None:
+    ran = orders("ingest", "shop.none", "rows.jsonl")
+    assert (ran.code, "no table shop.none" in ran.err, "give --create" in ran.err) == (1, True, True)
+
+
 def test_an_existing_table_is_appended_to(orders: Icefield) -> None:
     ran = orders("ingest", "shop.orders", "rows.jsonl", "--create", "--json")
     assert (ran.code, ran.json["created"], ran.json["rows"]) == (0, False, 4)

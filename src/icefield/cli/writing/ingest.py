@@ -19,7 +19,7 @@ from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.snapshot_facts import summary_number
 from icefield.commit.validate.idempotency_key import find_landed
 from icefield.engine.rows import as_schema
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, NoSuchTable
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, Snapshot
 from icefield.properties.format_versions import FORMAT_VERSION
@@ -107,11 +107,19 @@ def ingest(  # noqa: PLR0913 - one parameter per option
                     done = _create(lake, table, rows, schema, layout, once=once)
         else:
             with open_lake(settings) as lake:
-                done = _append(open_branch(lake, table, branch), rows, branch, once=once, dry_run=dry_run)
+                done = _append(_existing(lake, table, branch), rows, branch, once=once, dry_run=dry_run)
     if dry_run:
         _report_plan(settings, table, paths, is_new=is_new)
     else:
         _report(settings, table, done, created=is_new, once=once)
+
+
+def _existing(lake: Lake, table: str, branch: str) -> Table:
+    try:
+        return open_branch(lake, table, branch)
+    except NoSuchTable as error:
+        found = f"{error.hint}. " if error.hint else ""
+        raise NoSuchTable(error.message, hint=f"{found}To create it from the files, give --create") from error
 
 
 def _has_table(settings: Settings, table: str) -> bool:
