@@ -84,8 +84,8 @@ def test_the_types_of_several_files_lose_nothing_together(
         assert (ran.code, "the files have different types" in ran.err) == (1, True)
         return
     assert icefield("describe", "new.t", "--json").json["columns"][0]["type"] == expected
-    texts = {row["x"] for row in icefield("query", "new.t", "--json").json}
-    assert {float(text) for text in texts} == {90210.0, float(second)}
+    found = {row["x"] for row in icefield("query", "new.t", "--json").json}
+    assert {float(each) for each in found} == {90210.0, float(second)}
 
 
 def test_a_table_that_is_missing_can_be_created(orders: Icefield, tmp_path: Path) -> None:
@@ -96,6 +96,14 @@ def test_a_table_that_is_missing_can_be_created(orders: Icefield, tmp_path: Path
 def test_an_existing_table_is_appended_to(orders: Icefield) -> None:
     ran = orders("ingest", "shop.orders", "rows.jsonl", "--create", "--json")
     assert (ran.code, ran.json["created"], ran.json["rows"]) == (0, False, 4)
+
+
+def test_a_new_table_has_the_format_version_and_location_that_are_given(icefield: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    location = (tmp_path / "lake" / "elsewhere").as_uri()
+    icefield("ingest", "new.t", "a.csv", "--create", "--yes", "--format-version", "3", "--location", location)
+    described = icefield("describe", "new.t", "--json").json
+    assert (described["format-version"], described["location"]) == (3, location)
 
 
 def test_layout_without_create_is_refused(orders: Icefield) -> None:
