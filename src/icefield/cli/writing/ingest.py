@@ -178,9 +178,9 @@ def _append_once(table: Table, rows: RowFiles, branch: str, steps: Steps) -> _In
     key = f"ingest:{_digest(path)}"
     if (landed := find_landed(table.refresh(), branch, key)) is not None:
         return _Ingested(landed.snapshot, path.name, was_there=True)
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     made = table.append(rows.fitting(table.schema, steps), idempotency_key=key)
-    return _Ingested(made, path.name, was_there=made is not None and made.snapshot_id in known)
+    # Only the snapshot of this run says which engine wrote it, not that of a run at the same time.
+    return _Ingested(made, path.name, was_there=made is not None and made.engine is None)
 
 
 def _digest(path: Path) -> str:
