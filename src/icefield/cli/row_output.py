@@ -62,7 +62,7 @@ def write_csv(schema: pa.Schema, rows: Rows, stream: TextIO | None = None) -> No
     target = stream or sys.stdout
     for row in chain([schema.names], rows):
         line = ",".join("" if value is None else _quoted(csv_cell(value)) for value in row)
-        target.write(f"{line or EMPTY_CELL}\n")  # a line without anything is no row
+        target.write(f"{line or EMPTY_CELL}\n")  # readers skip an empty line
 
 
 def _quoted(text: str) -> str:
