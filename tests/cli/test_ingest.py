@@ -229,7 +229,7 @@ def test_a_branch_is_ingested_into(orders: Icefield, tmp_path: Path) -> None:
     assert "shop.new" not in orders("tables").out
 
 
-KINDS = {
+KINDS: dict[str, list[Any]] = {
     "boolean": [True, False],
     "long": [2**63 - 1, -(2**63)],
     "double": [0.1, 1e300, 5e-324],
