@@ -354,7 +354,7 @@ class Lake(LakeDrops, LakeSql, LakeViews, LakeChecks, LakeNamespaces, LakeUpkeep
         if found is None:
             raise NoSuchTable(f"no table {table} in {self.warehouse}", hint=self._neighbours(table.namespace))
         if found.kind is Kind.VIEW:
-            raise NoSuchTable(f"{table} is a view, not a table", hint="Use the verbs for views, such as lake.view(...)")
+            raise NoSuchTable(f"{table} is a view, not a table", hint=f"Use lake.view({str(table)!r}), or SQL")
         return table
 
     def _neighbours(self, namespace: Namespace) -> str:

@@ -120,6 +120,68 @@ def test_a_file_may_have_no_rows(orders: Icefield, tmp_path: Path, verb: tuple[s
     assert names(orders) == ({} if "merge" in verb else {1: "ada", 2: "grace", 3: None, 4: "edsger"})
 
 
+@pytest.mark.every_case
+@pytest.mark.parametrize("verb", ["upsert", "merge", "append", "overwrite", "ingest"])
+def test_every_command_reads_files_without_names_in_the_order_of_the_table(
+    orders: Icefield, tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "cells.csv").write_text("1,2026-01-01T00:00:00Z,new\n9,,nine\n")
+    more = {"upsert": ["--on", "id"], "merge": ["--on", "id", "--update-all", "--insert-all"], "overwrite": ["--yes"]}
+    done = orders(verb, "shop.orders", "cells.csv", "--no-header", *more.get(verb, []))
+    assert done.code == 0
+    rows = [(row["id"], row["name"]) for row in orders("query", "shop.orders", "--json").json]
+    assert {(1, "new"), (9, "nine")} <= set(rows)
+    assert len(rows) == {"upsert": 5, "merge": 5, "overwrite": 2}.get(verb, 6)
+    refused = orders("append", "shop.orders", "cells.csv", "--no-header", "--merge-schema")
+    assert (refused.code, "--merge-schema needs the names of columns" in refused.err) == (1, True)
+
+
+ONCE = {
+    "append": ("rows.jsonl",),
+    "overwrite": ("rows.jsonl", "--yes"),
+    "delete": ("--where", "id = 1", "--yes"),
+    "update": ("--set", "name = 'x'", "--yes"),
+    "upsert": ("new.csv", "--on", "id"),
+    "merge": ("new.csv", "--on", "id", "--insert-all"),
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("verb", ONCE)
+def test_a_change_with_a_key_is_made_once(orders: Icefield, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "new.csv").write_text("id,ts,name\n9,,nine\n")
+    for _ in range(2):
+        assert orders(verb, "shop.orders", *ONCE[verb], "--key", "job-1").code == 0
+    assert len(orders("snapshots", "shop.orders", "--json").json) == 2
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    "verb", [("upsert", "--on", "id"), ("merge", "--on", "id", "--update-all", "--insert-all"), ("overwrite", "--yes")]
+)
+def test_new_columns_of_files_are_added_on_request(orders: Icefield, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    (tmp_path / "new.csv").write_text("id,ts,name,colour\n1,,ada,red\n")
+    done = orders(verb[0], "shop.orders", "new.csv", *verb[1:], "--merge-schema")
+    assert done.code == 0
+    rows = orders("query", "shop.orders", "--where", "id = 1", "--json").json
+    assert [row["colour"] for row in rows] == ["red"]
+
+
+def test_a_change_is_run_again_after_a_conflict_on_request(orders: Icefield) -> None:
+    done = orders("delete", "shop.orders", "--where", "id = 1", "--yes", "--retry-conflicts", "3", "--json")
+    assert (done.code, done.json["rows-deleted"]) == (0, 1)
+    refused = orders("delete", "shop.orders", "--where", "id = 1", "--yes", "--retry-conflicts", "-1")
+    assert refused.code == 1
+
+
+def test_rows_that_do_not_match_the_filter_replace_others_on_request(orders: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id,name\n7,seven\n")
+    overwrite = ("overwrite", "shop.orders", "new.csv", "--where", "id = 1", "--yes")
+    assert orders(*overwrite).code == 1
+    assert orders(*overwrite, "--no-check-rows").code == 0
+    assert names(orders) == {2: "grace", 3: None, 4: "edsger", 7: "seven"}
+
+
 def test_files_of_different_types_and_repeated_options_are_refused(orders: Icefield, tmp_path: Path) -> None:
     before = names(orders)
     (tmp_path / "a.csv").write_text("id,op\n1,5\n")

@@ -62,6 +62,14 @@ def test_a_store_that_replaces_files_is_found(icefield: Icefield, monkeypatch: p
     assert not Path("lake/.icefield-doctor").exists() or not any(Path("lake/.icefield-doctor").iterdir())
 
 
+def test_a_configuration_that_cannot_be_read_is_a_failed_check(icefield: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "icefield.toml").write_text('default = "x')
+    ran = icefield("doctor", "--json")
+    checks = {check["check"]: check for check in ran.json["checks"]}
+    assert (ran.code, checks["python"]["status"], checks["configuration"]["status"]) == (1, "ok", "failed")
+    assert "icefield.toml is not valid TOML" in checks["configuration"]["found"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_lake_that_cannot_be_written_fails_but_not_read_only(icefield: Icefield, tmp_path: Path) -> None:
     icefield("create", "s.t", "id long")

@@ -153,6 +153,46 @@ NO_COMMAND = {
     "View.refresh": "a command reads the newest version",
     "View.to_spark": "`sql` reads views",
 }
+# The option for a parameter, where it has another name.
+OPTION_OF = {
+    "Lake.create_table_like.source": "like",
+    "Table.delete_files.files": "locations",
+    "Table.scan_changes.until": "after",
+    "Table.set_current_snapshot.snapshot_id": "version",
+    "Table.upgrade_format_version.format_version": "version",
+    "columns": "column",
+    "idempotency_key": "key",
+    "location": "why",
+    "metadata_location": "metadata_file",
+    "new_name": "rename",
+    "rows": "files",
+    "rules": "max_age",
+    "retention": "max_age",
+    "snapshot_id": "snapshot",
+    "snapshot_ids": "snapshot",
+    "source": "files",
+    "text": "statement",
+    "args": "param",
+    "count": "limit",
+    "column": "columns",
+    "name": "table",
+    "to": "version",
+}
+# Parameters that no option sets, and why.
+NO_OPTION = {
+    "engine": "--lake-property engine=…",
+    "progress": "a function of a program; a command shows it",
+    "on_progress": "as progress",
+    "frames": "DataFrames of a program",
+    "target_name": "what the table is called in conditions: target",
+    "source_name": "what the rows are called in conditions: source",
+    "Lake.create_table_as.replace": "`create --replace` asks, `overwrite` replaces rows",
+    "Lake.create_view.columns": "names in the query: SELECT … AS name",
+    "Lake.branch.retention": "for each table, with `branch`",
+    "Lake.tag.retention": "for each table, with `tag`",
+    "Table.check_branch.beside": "`publish` opens them",
+    "Table.remove_orphans.most_locations": "how many locations the result has",
+}
 STEPS = {
     "add_column": "add",
     "add_partition_field": "partition",
@@ -187,6 +227,28 @@ def test_every_verb_has_a_command_or_a_reason_for_none(handle: str) -> None:
 def test_a_verb_is_listed_once_and_its_command_is_there() -> None:
     assert COMMAND_OF.keys() & NO_COMMAND.keys() == set()
     assert set(COMMAND_OF.values()) - {command.name for command in COMMANDS} == set()
+
+
+def options_of(command: Any) -> set[str]:
+    """Return the names of all options and arguments of a command, and of those in its group."""
+    loaded = command.load() if hasattr(command, "load") else command
+    own = {name.lstrip("-").replace("-", "_") for each in loaded.params for name in (each.name, *each.opts)}
+    return own.union(*(options_of(each) for each in getattr(loaded, "commands", {}).values()))
+
+
+def test_every_parameter_of_a_verb_has_an_option_or_a_reason_for_none() -> None:
+    options = {command.name: options_of(command) for command in COMMANDS if command.name in COMMAND_OF.values()}
+    missing, used = set(), set()
+    for verb, command in COMMAND_OF.items():
+        handle, name = verb.split(".")
+        for parameter in list(inspect.signature(getattr(getattr(icefield, handle), name)).parameters)[1:]:
+            other = OPTION_OF.get(f"{verb}.{parameter}", OPTION_OF.get(parameter, parameter))
+            if reasons := {parameter, f"{verb}.{parameter}"} & NO_OPTION.keys():
+                used |= reasons
+            elif not {parameter, f"no_{parameter}", other} & options[command]:
+                missing.add(f"{verb}({parameter}) in `{command}`")
+    assert missing == set(), "add an option, or a reason for none"
+    assert NO_OPTION.keys() - used == set(), "no such parameter"
 
 
 def test_every_step_of_an_evolution_has_a_command() -> None:

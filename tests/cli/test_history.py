@@ -1,5 +1,6 @@
 """icefield diff, log, refs, branch, tag, publish, rebase, cherry-pick, revert, rollback, undo."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -178,3 +179,23 @@ def test_the_difference_is_an_html_page_too(orders: Icefield, tmp_path: Path) ->
     assert "<td>ts_day=2026-01-05</td>" in page
     assert "ts_day=2026-01-05  1 added, 1 removed" in orders("diff", "shop.orders", "before").out
     assert found["sample"]["added"][0]["name"] == "<b>&"
+
+
+def test_rows_of_a_difference_are_shown_as_a_query_shows_them(icefield: Icefield, tmp_path: Path) -> None:
+    rows = [
+        {"id": 1234567, "s": "-", "b": True, "d": "1.50", "l": ["x"], "n": {"a": None}},
+        {"id": 2, "s": None, "b": None, "d": None, "l": None, "n": None},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    schema = "id long, s string, b boolean, d decimal(9, 2), l list<string>, n struct<a: int>"
+    assert icefield("create", "a.t", schema).code == 0
+    assert icefield("ingest", "a.t", "rows.jsonl").code == 0
+    assert icefield("tag", "a.t", "full").code == 0
+    assert icefield("delete", "a.t", "--where", "TRUE", "--yes").code == 0
+    shown = icefield("query", "a.t", "--as-of", "full").out.splitlines()[1:]
+    found = icefield("diff", "a.t", "full").out.splitlines()[-2:]
+    assert [line.split()[1:] for line in found] == [line.split() for line in shown]
+    assert icefield("diff", "a.t", "full", "--json").json["sample"]["removed"] == rows
+    icefield("diff", "a.t", "full", "--html", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert ("<td>NULL</td>" in page, "None" in page, "True" in page) == (True, False, False)

@@ -1,7 +1,12 @@
 """icefield ingest: one commit or none."""
 
 import gzip
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +14,8 @@ import pytest
 from tests.cli.conftest import Icefield
 
 import icefield as package
+from icefield.cli.files.rows_of_files import RowFiles
+from icefield.cli.writing.ingest import _digest
 
 
 def files_below(folder: Path) -> set[Path]:
@@ -70,9 +77,40 @@ def test_a_create_that_cannot_be_filled_leaves_no_table_and_no_file(orders: Icef
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [("18446744073709551615", "decimal(38, 0)"), ("2.5", "double"), ("00501", None)],
+)
+def test_the_types_of_several_files_lose_nothing_together(
+    icefield: Icefield, tmp_path: Path, second: str, expected: str | None
+) -> None:
+    (tmp_path / "a.csv").write_text("x\n90210\n")
+    (tmp_path / "b.csv").write_text(f"x\n{second}\n")
+    ran = icefield("ingest", "new.t", "a.csv", "b.csv", "--create", "--yes")
+    if expected is None:
+        assert (ran.code, "the files have different types" in ran.err) == (1, True)
+        return
+    assert icefield("describe", "new.t", "--json").json["columns"][0]["type"] == expected
+    found = {row["x"] for row in icefield("query", "new.t", "--json").json}
+    assert {float(each) for each in found} == {90210.0, float(second)}
+
+
+def test_a_table_that_is_missing_can_be_created(orders: Icefield, tmp_path: Path) -> None:
+    ran = orders("ingest", "shop.none", "rows.jsonl")
+    assert (ran.code, "no table shop.none" in ran.err, "give --create" in ran.err) == (1, True, True)
+
+
 def test_an_existing_table_is_appended_to(orders: Icefield) -> None:
     ran = orders("ingest", "shop.orders", "rows.jsonl", "--create", "--json")
     assert (ran.code, ran.json["created"], ran.json["rows"]) == (0, False, 4)
+
+
+def test_a_new_table_has_the_format_version_and_location_that_are_given(icefield: Icefield, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    location = (tmp_path / "lake" / "elsewhere").as_uri()
+    icefield("ingest", "new.t", "a.csv", "--create", "--yes", "--format-version", "3", "--location", location)
+    described = icefield("describe", "new.t", "--json").json
+    assert (described["format-version"], described["location"]) == (3, location)
 
 
 def test_layout_without_create_is_refused(orders: Icefield) -> None:
@@ -189,3 +227,55 @@ def test_a_branch_is_ingested_into(orders: Icefield, tmp_path: Path) -> None:
     new = orders("ingest", "shop.new", "more.csv", "--create", "--yes", "--branch", "audit")
     assert (new.code, "a new table has no branch audit" in new.err) == (1, True)
     assert "shop.new" not in orders("tables").out
+
+
+KINDS: dict[str, list[Any]] = {
+    "boolean": [True, False],
+    "long": [2**63 - 1, -(2**63)],
+    "double": [0.1, 1e300, 5e-324],
+    "decimal(38, 10)": [Decimal("1234567890123456789012345678.0123456789"), Decimal("-0.1")],
+    "date": [date(1, 1, 1), date(9999, 12, 31)],
+    "time": [time(23, 59, 59, 999999)],
+    "timestamp": [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)],
+    "timestamptz": [datetime(1883, 1, 1, tzinfo=UTC)],
+    "string": ["", "a,b", "x\ny", "x\r\ny", 'q"q', "NULL", " s ", "é", "007", "-", "a\0b"],
+    "uuid": [UUID(int=5)],
+    "list<date>": [[date(2026, 1, 5), None], []],
+    "map<string, timestamptz>": [[("a", datetime(2026, 1, 5, tzinfo=UTC))], []],
+    "struct<a: int, l: list<decimal(20, 5)>>": [{"a": None, "l": [Decimal("1.50000")]}],
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_query_writes_is_what_ingest_reads(icefield: Icefield, tmp_path: Path, kind: str) -> None:
+    rows = [{"n": number, "x": value} for number, value in enumerate([*KINDS[kind], None])]
+    lake = package.connect(tmp_path / "lake")
+    lake.create_table("a.t", f"n int, x {kind}").append(rows)
+    for form, name in (("csv", "t.csv"), ("json", "t.jsonl")):
+        if form == "csv" and "<" in kind:
+            continue  # CSV has no nested values
+        written = icefield("query", "a.t", "--format", form, "--limit", "0").out
+        (tmp_path / name).write_text(written, encoding="utf-8", newline="")
+        copy = lake.create_table(f"a.{form}", f"n int, x {kind}")
+        assert icefield("ingest", copy.name, name).code == 0
+        assert sorted(copy.to_arrow().read_all().to_pylist(), key=itemgetter("n")) == rows
+
+
+def test_a_file_that_another_run_ingests_at_the_same_time_is_not_counted(
+    orders: Icefield, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitting, calls = RowFiles.fitting, []
+
+    def fitting_late(rows: RowFiles, *rest: Any) -> pa.RecordBatchReader:
+        calls.append(rows)
+        if len(calls) == 2:  # the first one checks the columns
+            with package.connect(tmp_path / "lake") as lake:
+                key = f"ingest:{_digest(rows.paths[0])}"
+                lake.table("shop.orders").append([{"id": 1}], idempotency_key=key)
+        return fitting(rows, *rest)
+
+    monkeypatch.setattr(RowFiles, "fitting", fitting_late)
+    done = orders("ingest", "shop.orders", "rows.jsonl", "--once", "--json").json
+    assert (done["rows"], done["files"][0]["skipped"]) == (0, True)
+    assert orders("count", "shop.orders", "--json").json["count"] == 5

@@ -187,3 +187,9 @@ def test_arguments_that_are_not_utf8_and_paths_that_are_too_long_are_the_users(i
     ran = icefield("--lake", "y" * 5000, "tables")
     assert ran.code == 1
     assert len(ran.err) < 500
+
+
+@pytest.mark.parametrize("group", [(), ("evolve",), ("upkeep",)])
+def test_a_group_without_a_command_shows_its_help(icefield: Icefield, group: tuple[str, ...]) -> None:
+    ran = icefield(*group)
+    assert (ran.code, "Commands" in ran.out, ran.err) == (0, True, "")

@@ -4,12 +4,17 @@ import datetime
 import gzip
 import json
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.effort import effort
 
 from icefield.cli.files.row_files import read_row_file, row_file_schema
 from icefield.cli.files.row_format import RowFormat
@@ -20,7 +25,10 @@ from icefield.types.schema import Schema, assign_fresh_ids
 from icefield.types.text import parse_schema
 
 UTC = datetime.UTC
+JANUARY = datetime.date(2026, 1, 31)
+MAP = {"m": [("a", {"t": datetime.time(10, 20, 30)})]}
 UUID = "cfa8eb2a-ef17-4d7a-8b79-d63833d48329"
+UUIDS = {"u": uuid.UUID(UUID), "l": [uuid.UUID(UUID), None]}
 
 
 def value_of(path: Path, content: str, kind: str) -> Any:
@@ -77,6 +85,10 @@ def test_csv_and_json_text_is_read_as_the_type_of_the_column(
         ('[{"key": "a", "value": 1}]', "map<string, int>", [("a", 1)]),
         ("null", "map<string, int>", None),
         ("null", "list<int>", None),
+        ('["10:20:30", null]', "list<time>", [datetime.time(10, 20, 30), None]),
+        ('[[{"key": "a", "value": "2026-01-31"}], null]', "list<map<string, date>>", [[("a", JANUARY)], None]),
+        (f'{{"u": "{UUID}", "l": ["{UUID}", null]}}', "struct<u: uuid, l: list<uuid>>", UUIDS),
+        ('{"m": [{"key": "a", "value": {"t": "10:20:30"}}]}', "struct<m: map<string, struct<t: time>>>", MAP),
         ("1.5", "decimal(9, 2)", Decimal("1.50")),
     ],
 )
@@ -131,6 +143,123 @@ def test_the_types_of_texts_are_inferred_at_any_depth(tmp_path: Path, strings: l
     assert [str(found.find_field(name).type) for name in ("x", "s.l.element")] == [expected] * 2
 
 
+NUMBERS = st.from_regex(r"(0|-?[1-9][0-9]{0,44}|0[0-9]{1,6}|[1-9][0-9]{0,5}\.[0-9]{1,5})?", fullmatch=True)
+
+
+@effort(60)
+@given(st.lists(NUMBERS, min_size=1, max_size=6))
+def test_a_new_table_keeps_what_the_cells_of_a_csv_file_say(cells: list[str]) -> None:
+    """Zeros at the beginning stay, and whole numbers of any length are not rounded."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_text("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
+        columns = row_file_schema(path, None)
+        schema = schema_from_arrow(pa.schema([f.with_type(pa.string()) if f.type == pa.null() else f for f in columns]))
+        found = [each for batch in read_row_file(path, schema) for each in batch.column("x").to_pylist()]
+    if columns.field("x").type == pa.float64():
+        assert any("." in cell for cell in cells)  # the only reason for a column that can round
+        assert found == [float(cell) if cell else None for cell in cells]
+    elif columns.field("x").type == pa.string():
+        assert found == [cell or None for cell in cells]
+    else:
+        assert [None if each is None else str(each) for each in found] == [cell or None for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([18446744073709551615, None, -1], "decimal(38, 0)"),
+        ([9223372036854775807, None], "long"),
+        ([18446744073709551615, 1.5], "double"),
+        ([10**38, 1], "double"),
+    ],
+)
+def test_whole_numbers_of_json_beyond_64_bits_are_decimals_at_any_depth(
+    tmp_path: Path, values: list[Any], expected: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"x": each, "s": {"l": [each]}, "n": None}) + "\n" for each in values))
+    found = schema_from_arrow(row_file_schema(path, None))
+    assert [str(found.find_field(name).type) for name in ("x", "s.l.element")] == [expected] * 2
+    read = [each for batch in read_row_file(path, found) for each in batch.column("x").to_pylist()]
+    assert read == ([float(each) for each in values] if expected == "double" else values)
+
+
+FORMS = {
+    "lines": '{"d": 0.1234567890123456789, "t": "a\\nb [}"}\n{"d": 1E-5}\n',
+    "an array": '[{"d": 0.1234567890123456789,\r\n "t": "a\\nb [}"}, {"d":\n1E-5}]',
+    "objects": '{"d": 0.1234567890123456789,\n"t": "a\\nb [}"}\n\n{"d": 1E-5}',
+    "in a document": '{"v": [[1], {"r": 2}], "r": {"n": "]}", "s": [{"d": 0.1234567890123456789, "t": "a\\nb [}"},'
+    '{"d": 1E-5}]}, "w": "x"}',
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin1"])
+def test_every_form_of_json_keeps_all_digits_of_a_decimal(tmp_path: Path, form: str, encoding: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(FORMS[form].replace("a\\nb", "é\\nb"), encoding=encoding, newline="")
+    given = RowFormat(records="r.s" if form == "in a document" else None)
+    if encoding == "latin1":
+        given = replace(given, encoding=encoding)
+    schema = assign_fresh_ids(parse_schema("d decimal(38, 19), t string"))
+    rows = [row for batch in read_row_file(path, schema, given) for row in batch.to_pylist()]
+    assert rows == [
+        {"d": Decimal("0.1234567890123456789"), "t": "é\nb [}"},
+        {"d": Decimal("0.00001").quantize(Decimal(1).scaleb(-19)), "t": None},
+    ]
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ('{"r": {"s": [{"d": 1}]', "expected a comma"),
+        ('{"r": {"s": [{"d": 1}', "expected a comma"),
+        ('{"r": {"s": [{"d": 1}]}} x', "text after the document"),
+        ('{"r": {"s": [{"d": 1}]}, "r": {"s": []}}', "'r' of 'r.s' is in the document twice"),
+        ('{"r": {"t": []}}', "no 's' of 'r.s'"),
+        ('{"r": [1]}', "no object on the way"),
+        ('{"r": {"s": [1]}}', "expected JSON objects, found 1"),
+    ],
+)
+def test_a_document_that_is_cut_or_has_no_records_is_refused(tmp_path: Path, document: str, said: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(document)
+    with pytest.raises(InvalidInput, match=said):
+        list(read_row_file(path, assign_fresh_ids(parse_schema("d int")), RowFormat(records="r.s")))
+
+
+def test_a_name_that_is_twice_in_an_object_is_refused_in_every_form(tmp_path: Path) -> None:
+    for name, text in [("a.jsonl", '{"d": 1, "d": 2}\n'), ("b.json", '[{"d": 1, "d": 2}]')]:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InvalidInput, match="twice"):
+            list(read_row_file(tmp_path / name, assign_fresh_ids(parse_schema("d int"))))
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", b"id,name\n1,M\xfcller\n"), ("a.json", b'{"name": "a"}\n{"name": "M\xfcller"}\n')],
+)
+def test_text_that_is_not_utf_8_is_no_column_of_a_new_table(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput) as caught:
+        row_file_schema(path, None)
+    assert "--encoding" in (caught.value.hint or "")
+    columns = row_file_schema(path, None, RowFormat(encoding="latin1"))
+    assert columns.field("name").type == pa.string()
+
+
+def test_a_csv_file_of_utf_16_is_known_by_its_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id\tname\n1\té\n", encoding="utf-16")
+    schema = schema_from_arrow(row_file_schema(path, None))
+    assert [row for batch in read_row_file(path, schema) for row in batch.to_pylist()] == [{"id": 1, "name": "é"}]
+
+
 def test_rows_of_some_megabytes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"x": letter * (3 << 20)}) + "\n" for letter in "abcdefgh"))
@@ -164,6 +293,7 @@ s struct<a: int>"""
         ("day", "31.01.2026", "'31.01.2026' is not a valid date", "2026-01-31"),
         ("ts", "2026-01-31T10:20:30", "'2026-01-31T10:20:30' is not a valid timestamptz", "offset"),
         ("local", "2026-01-31T10:20:30Z", "'2026-01-31T10:20:30Z' is not a valid timestamp", "without an offset"),
+        ("local", "2026-01-31T10:20:30.1234567", "'2026-01-31T10:20:30.1234567' is not a valid timestamp", "_ns"),
         ("ok", "maybe", "'maybe' is not a valid boolean", "true or false"),
     ],
 )

@@ -220,3 +220,13 @@ def test_the_widest_columns_are_cut_to_fit(widths: list[int], terminal: int, exp
     found = fitted_widths(["x" * width for width in widths], [], terminal)
     assert found == expected
     assert found is None or sum(found) + 2 * (len(found) - 1) <= terminal
+
+
+def test_a_dry_run_of_statements_changes_no_rows(orders: Icefield) -> None:
+    before = orders("snapshots", "shop.orders", "--json").out
+    done = orders("sql", "DELETE FROM shop.orders WHERE id <= 2", *LOCAL, "--dry-run", "--json")
+    assert done.code == 0
+    assert '"rows_deleted": 2,' in done.out
+    refused = orders("sql", "DROP TABLE shop.orders", *LOCAL, "--dry-run")
+    assert (refused.code, "no dry run" in refused.err) == (1, True)
+    assert orders("snapshots", "shop.orders", "--json").out == before

@@ -71,6 +71,13 @@ def test_expire_asks_and_has_a_dry_run(orders: Icefield, lake: icefield.Lake, mo
     assert orders("query", "shop.orders", "--json").code == 0
 
 
+def test_expire_takes_an_age_or_a_time(orders: Icefield) -> None:
+    orders("append", "shop.orders", "rows.jsonl")
+    assert "would expire 0 snapshots" in orders("expire", "shop.orders", "--older-than", "1d", "--dry-run").out
+    assert "would expire 1 snapshots" in orders("expire", "shop.orders", "--older-than", "0m", "--dry-run").out
+    assert orders("expire", "shop.orders", "--older-than", "long ago", "--dry-run").code == 1
+
+
 def test_expire_by_id(orders: Icefield, lake: icefield.Lake) -> None:
     first = lake.table("shop.orders").snapshots()[0].snapshot_id
     done = orders("expire", "shop.orders", "--snapshot", str(first), "--yes")

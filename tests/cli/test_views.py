@@ -67,3 +67,9 @@ def test_create_view_makes_and_replaces(orders: Icefield, spark: object) -> None
     )
     elsewhere = orders("create-view", "web.all", "SELECT * FROM orders", "--default-namespace", "shop")
     assert elsewhere.out == "created web.all: id, ts, name\n"
+
+
+def test_create_view_with_columns_needs_no_spark(orders: Icefield) -> None:
+    made = orders("create-view", "shop.few", "SELECT id FROM orders", "--schema", "id long", "--property", "owner=ada")
+    assert (made.code, made.out) == (0, "created shop.few: id\n")
+    assert orders("view", "shop.few", "--json").json["properties"]["owner"] == "ada"

@@ -149,7 +149,6 @@ def show_version(context: click.Context, parameter: click.Parameter, value: Any)
     cls=LakeGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    invoke_without_command=True,
 )
 @click.option(
     "--version",
@@ -159,11 +158,8 @@ def show_version(context: click.Context, parameter: click.Parameter, value: Any)
     callback=show_version,
     help="Show the version, and in which form the Avro kernels run.",
 )
-@click.pass_context
-def icefield(context: click.Context) -> None:
+def icefield() -> None:
     """Apache Iceberg tables in a directory."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
 
 
 def main() -> None:

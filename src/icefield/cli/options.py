@@ -10,6 +10,7 @@ from icefield.cli.lakes import open_lake
 from icefield.cli.pairs import parse_pairs
 from icefield.errors import IcefieldError
 from icefield.model.snapshot import MAIN
+from icefield.properties.format_versions import FORMAT_VERSION, FORMAT_VERSIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +37,46 @@ def where_option() -> Callable[[F], F]:
 def branch_option() -> Callable[[F], F]:
     """The branch that a command changes."""
     return click.option("--branch", metavar="BRANCH", default=MAIN, show_default=True, help="The branch to change.")
+
+
+def key_option() -> Callable[[F], F]:
+    """The key under which a change is made once."""
+    return click.option(
+        "--key", metavar="TEXT", help="An idempotency key: a change that was committed under it is not made again."
+    )
+
+
+def merge_schema_option() -> Callable[[F], F]:
+    """New columns of the rows."""
+    return click.option(
+        "--merge-schema", is_flag=True, help="Add the columns that only the files have, in the same commit."
+    )
+
+
+def format_version_option() -> Callable[[F], F]:
+    """The format version of a new table."""
+    return click.option(
+        "--format-version",
+        type=click.IntRange(min(FORMAT_VERSIONS), max(FORMAT_VERSIONS)),
+        help=f"The version of the table format. [default: {FORMAT_VERSION}]",
+    )
+
+
+def property_option() -> Callable[[F], F]:
+    """The properties of what is created."""
+    return click.option(
+        "--property",
+        "properties",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=parse_pairs,
+        help="A property of it. May be repeated.",
+    )
+
+
+def location_option() -> Callable[[F], F]:
+    """Where a new table is."""
+    return click.option("--location", help="Where the files go. [default: a new directory in the warehouse]")
 
 
 def as_of_option() -> Callable[[F], F]:
@@ -92,12 +133,5 @@ _DEFINITION = (
         help="A column or a transform of one, such as day(ts) or bucket(16, id). May be repeated.",
     ),
     click.option("--order-by", metavar="TERM", multiple=True, help="A sort term, such as 'ts desc'. May be repeated."),
-    click.option(
-        "--property",
-        "properties",
-        metavar="KEY=VALUE",
-        multiple=True,
-        callback=parse_pairs,
-        help="A table property. May be repeated.",
-    ),
+    property_option(),
 )

@@ -10,6 +10,7 @@ def parse_pairs(_: click.Context, option: click.Parameter, strings: tuple[str, .
     pairs: dict[str, str] = {}
     for text in strings:
         key, equals, value = text.partition("=")
+        key = key.strip()  # as in --set "name = 'x'"
         if not key or not equals:
             name = option.opts[0]
             # The value is not shown: it may be a secret.

@@ -4,12 +4,13 @@ A table is for people: long values are cut, and on a terminal also columns that 
 every value, one row per line.
 """
 
-import csv
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -25,6 +26,8 @@ from icefield.table.reading.readable import python_values
 F = TypeVar("F", bound=Callable[..., Any])
 GRID_ROWS = 20
 PARQUET = "parquet"
+EMPTY_CELL = '""'
+_SPECIAL = re.compile('[",\r\n]')
 
 Row = tuple[object, ...]
 
@@ -55,10 +58,19 @@ def write_grid(schema: pa.Schema, rows: Rows) -> None:
 
 
 def write_csv(schema: pa.Schema, rows: Rows, stream: TextIO | None = None) -> None:
-    """Write CSV with a header."""
-    writer = csv.writer(stream or sys.stdout, lineterminator="\n")
-    writer.writerow(schema.names)
-    writer.writerows([csv_cell(value) for value in row] for row in rows)
+    """Write CSV with a header. Null is an empty cell, and an empty string a quoted one, as ingest reads them."""
+    target = stream or sys.stdout
+    for row in chain([schema.names], rows):
+        line = ",".join("" if value is None else _quoted(csv_cell(value)) for value in row)
+        target.write(f"{line or EMPTY_CELL}\n")  # readers skip an empty line
+
+
+def _quoted(text: str) -> str:
+    """Quote a cell where a reader would take it for something else; an unquoted empty one is null."""
+    if not text:
+        return EMPTY_CELL
+    escaped = text.replace('"', '""')
+    return f'"{escaped}"' if _SPECIAL.search(text) else text
 
 
 def write_json(schema: pa.Schema, rows: Rows, stream: TextIO | None = None) -> None:

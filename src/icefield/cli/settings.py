@@ -68,8 +68,15 @@ class LakeGroup(click.RichGroup):
     """The group of all commands, with the shared options."""
 
     def __init__(self, name: str | None = None, **kwargs: Any) -> None:
-        super().__init__(name=name, **kwargs)
+        super().__init__(name=name, **{"invoke_without_command": True, **kwargs})
         self.params.extend(_shared_options())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is named; show the help if none is."""
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+        return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the commands in the order in which they were added."""

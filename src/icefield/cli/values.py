@@ -40,7 +40,7 @@ def plain(value: object) -> object:
 
 
 def csv_cell(value: object) -> str:
-    """Format a value as one CSV cell: null as an empty cell, nested values as JSON."""
+    """Format a value as the text of a CSV cell, nested values as JSON; null has none."""
     simple = plain(value)
     if simple is None:
         return ""

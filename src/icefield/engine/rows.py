@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
+from os import PathLike
 from typing import Any, Protocol
 
 from icefield.deferred import deferred_imports
@@ -331,6 +332,8 @@ def _conversion_of(rows: object) -> str | None:
         return "Give pyarrow.table(rows)"
     if isinstance(rows, list | tuple | Iterator):
         return "Give pyarrow.Table.from_pylist(rows), or pyarrow.Table.from_batches(rows) for batches"
+    if isinstance(rows, str | PathLike):
+        return "For files, give pyarrow.dataset.dataset(files, format=…); `icefield ingest` reads CSV and JSON"
     return None
 
 

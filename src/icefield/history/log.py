@@ -117,6 +117,8 @@ def _place(snapshots: Sequence[Snapshot], metadata: TableMetadata) -> Iterator[L
         parents = (snapshot.parent_snapshot_id, published_id(snapshot))
         for number, parent in enumerate(each for each in parents if each in known):
             if parent in tracks:
+                if number == 0 and tracks.index(parent) > track:  # the other column joins this one, which is older
+                    tracks[tracks.index(parent)], tracks[track] = None, parent
                 continue
             at = track if number == 0 else _free(tracks)
             if at == len(tracks):

@@ -59,9 +59,16 @@ class Statements:
         run = Run(self._session, _parameters(args), frames, chosen, is_dry_run)
         return self._returned(self.run(text, run), run)
 
-    def open(self, text: str, args: Mapping[str, Any] | None = None, engine: EngineName | None = None) -> Rows | Any:
+    def open(
+        self,
+        text: str,
+        args: Mapping[str, Any] | None = None,
+        engine: EngineName | None = None,
+        *,
+        is_dry_run: bool = False,
+    ) -> Rows | Any:
         """Run one statement; return rows of this process as they are, without a Spark session."""
-        return self.run(text, Run(self._session, _parameters(args), {}, engine))
+        return self.run(text, Run(self._session, _parameters(args), {}, engine, is_dry_run))
 
     def read_view(self, name: TableName) -> Any:
         """Open a view as a DataFrame; what statements set up, such as a transaction, has no part in it."""

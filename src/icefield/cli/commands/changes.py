@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 import rich_click as click
@@ -10,7 +11,7 @@ import rich_click as click
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
 from icefield.cli.lakes import open_branch, open_lake
-from icefield.cli.options import branch_option, table_argument, where_option
+from icefield.cli.options import branch_option, key_option, merge_schema_option, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text, talk
 from icefield.cli.pairs import parse_pairs
 from icefield.cli.progress import show_progress
@@ -28,13 +29,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _change_options(*more_modes: str) -> Callable[[F], F]:
     """The options of every change. more_modes: those that only this one has."""
 
+    options = (
+        click.option(
+            "--mode",
+            type=click.Choice((*MODES, *more_modes)),
+            help="How old rows are deleted, instead of the table's mode.",
+        ),
+        key_option(),
+        click.option(
+            "--retry-conflicts",
+            metavar="N",
+            type=click.IntRange(0),
+            default=0,
+            help="Run it again up to so many times, on the newest version, if another commit conflicts. [default: 0]",
+        ),
+        click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done."),
+        branch_option(),
+    )
+
     def decorate(command: F) -> F:
-        command = branch_option()(command)
-        command = click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")(command)
-        modes = click.Choice((*MODES, *more_modes))
-        return click.option("--mode", type=modes, help="How old rows are deleted, instead of the table's mode.")(
-            command
-        )
+        @wraps(command)
+        def with_change(*given: Any, mode: str | None, key: str | None, retry_conflicts: int, **more: Any) -> Any:
+            change = {"mode": mode, "idempotency_key": key, "retry_conflicts": retry_conflicts}
+            return command(*given, change=change, **more)
+
+        wrapped: Any = with_change
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return cast(F, wrapped)
 
     return decorate
 
@@ -53,7 +75,7 @@ _set = click.option(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def delete(  # noqa: PLR0913 - one parameter per option
-    settings: Settings, table: str, where: str | None, *, branch: str, dry_run: bool, mode: str | None, yes: bool
+    settings: Settings, table: str, where: str | None, *, branch: str, dry_run: bool, change: dict[str, Any], yes: bool
 ) -> None:
     """Delete the rows that match a filter.
 
@@ -63,7 +85,7 @@ def delete(  # noqa: PLR0913 - one parameter per option
         raise InvalidInput("delete needs a filter", hint="Add --where, or --where TRUE for all rows")
     with open_lake(settings) as lake:
         handle = open_branch(lake, table, branch)
-        _ask(settings, lambda dry: handle.delete(where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
+        _ask(settings, lambda dry: handle.delete(where, dry_run=dry, **change), dry_run=dry_run, yes=yes)
 
 
 @click.command(cls=SnapshotCommand)
@@ -81,7 +103,7 @@ def update(  # noqa: PLR0913 - one parameter per option
     *,
     branch: str,
     dry_run: bool,
-    mode: str | None,
+    change: dict[str, Any],
     yes: bool,
 ) -> None:
     """Change columns of the rows that match a filter, or of all rows.
@@ -92,7 +114,7 @@ def update(  # noqa: PLR0913 - one parameter per option
         raise InvalidInput("update needs a new value", hint="Add --set 'column=value'")
     with open_lake(settings) as lake:
         handle = open_branch(lake, table, branch)
-        _ask(settings, lambda dry: handle.update(values, where, dry_run=dry, mode=mode), dry_run=dry_run, yes=yes)
+        _ask(settings, lambda dry: handle.update(values, where, dry_run=dry, **change), dry_run=dry_run, yes=yes)
 
 
 @click.command(cls=SnapshotCommand)
@@ -100,6 +122,7 @@ def update(  # noqa: PLR0913 - one parameter per option
 @files_argument()
 @format_options()
 @_on
+@merge_schema_option()
 @_change_options(EQUALITY)
 @click.pass_obj
 def upsert(  # noqa: PLR0913 - one parameter per option
@@ -109,9 +132,10 @@ def upsert(  # noqa: PLR0913 - one parameter per option
     files: tuple[str, ...],
     on: str | None,
     *,
+    merge_schema: bool,
     branch: str,
     dry_run: bool,
-    mode: str | None,
+    change: dict[str, Any],
     **form: Any,
 ) -> None:
     """Update the rows that have the key of a row in the files, and insert the others.
@@ -122,7 +146,8 @@ def upsert(  # noqa: PLR0913 - one parameter per option
     with open_lake(settings) as lake:
         handle = open_branch(lake, table, branch)
         with _source(handle, files, form) as rows:
-            _report(settings, handle.upsert(rows, _columns(on), dry_run=dry_run, mode=mode))
+            done = handle.upsert(rows, _columns(on), dry_run=dry_run, merge_schema=merge_schema, **change)
+            _report(settings, done)
 
 
 @click.command(cls=SnapshotCommand)
@@ -136,6 +161,7 @@ def upsert(  # noqa: PLR0913 - one parameter per option
 @_set
 @click.option("--insert-all", is_flag=True, help="Insert rows that match nothing.")
 @click.option("--delete-missing", is_flag=True, help="Delete rows of the table that match nothing.")
+@merge_schema_option()
 @_change_options()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -146,6 +172,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
     files: tuple[str, ...],
     on: str | None,
     *,
+    merge_schema: bool,
     branch: str,
     condition: str | None,
     delete_when: str | None,
@@ -155,7 +182,7 @@ def merge(  # noqa: PLR0913 - one parameter per option
     delete_missing: bool,
     dry_run: bool,
     yes: bool,
-    mode: str | None,
+    change: dict[str, Any],
     **form: Any,
 ) -> None:
     """Match the rows of files with rows of a table, and update, delete or insert.
@@ -171,7 +198,8 @@ def merge(  # noqa: PLR0913 - one parameter per option
     with open_lake(settings) as lake:
         handle = open_branch(lake, table, branch)
         with _source(handle, files, form) as rows:
-            builder = handle.merge(rows, condition or _columns(on), mode=mode)
+            retry_conflicts = change.pop("retry_conflicts")
+            builder = handle.merge(rows, condition or _columns(on), merge_schema=merge_schema, **change)
             if delete_when is not None:
                 builder = builder.when_matched(delete_when).delete()
             if update_all:
@@ -183,7 +211,11 @@ def merge(  # noqa: PLR0913 - one parameter per option
             if delete_missing:
                 builder = builder.when_not_matched_by_source().delete()
             may_delete = delete_missing or delete_when is not None
-            _ask(settings, lambda dry: builder.execute(dry_run=dry), dry_run=dry_run, yes=yes or not may_delete)
+
+            def run(dry: bool) -> ChangeResult:  # noqa: FBT001
+                return builder.execute(dry_run=dry, retry_conflicts=retry_conflicts)
+
+            _ask(settings, run, dry_run=dry_run, yes=yes or not may_delete)
 
 
 def _ask(settings: Settings, run: Callable[[bool], ChangeResult], *, dry_run: bool, yes: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import rich_click as click
 
 from icefield.arguments import whole_number
-from icefield.cli.options import definition_options, table_argument
+from icefield.cli.options import definition_options, format_version_option, location_option, table_argument
 from icefield.cli.questions import asking_options
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.deferred import deferred_imports
@@ -42,13 +42,9 @@ def tables(settings: Settings, namespace: str | None) -> None:
 @table_argument()
 @click.argument("schema", required=False)
 @definition_options()
-@click.option(
-    "--format-version",
-    type=click.IntRange(min(FORMAT_VERSIONS), max(FORMAT_VERSIONS)),
-    help=f"The version of the table format. [default: {FORMAT_VERSION}]",
-)
+@format_version_option()
 @click.option("--like", metavar="TABLE", help="Take columns, layout and properties from this table, instead of SCHEMA.")
-@click.option("--location", help="Where the files go. [default: a new directory in the warehouse]")
+@location_option()
 @click.option("--replace", "replaces", is_flag=True, help="Replace the table if it exists; its history is kept.")
 @click.option("--if-not-exists", is_flag=True, help="Do nothing if the table exists.")
 @asking_options()

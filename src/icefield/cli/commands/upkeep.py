@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import rich_click as click
 
+from icefield.ambient import SystemAmbient
 from icefield.cli.lakes import open_lake
 from icefield.cli.options import table_argument, where_option
 from icefield.cli.output import Column, moment, print_grid, print_json, print_text, talk
@@ -32,6 +33,7 @@ LEASE_COLUMNS = (
 )
 DROPPED_COLUMNS = (Column("table"), Column("uuid"), Column("dropped"), Column("restorable until"), Column("location"))
 FAILED = 1
+_AGE = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -101,7 +103,9 @@ def plan(settings: Settings, tables: tuple[str, ...]) -> int | None:
 
 @click.command(cls=LakeCommand)
 @table_argument()
-@click.option("--older-than", metavar="TIME", help="Expire snapshots before this time, such as 2026-01-31T12:00:00Z.")
+@click.option(
+    "--older-than", metavar="AGE|TIME", help="Expire snapshots of this age, such as 5d, or before 2026-01-31T12:00:00Z."
+)
 @click.option("--keep-last", metavar="N", type=click.IntRange(1), help="Keep so many snapshots of every branch.")
 @click.option(
     "--snapshot", "snapshots", metavar="ID", type=int, multiple=True, help="Expire this one; may be repeated."
@@ -125,10 +129,11 @@ def expire(  # noqa: PLR0913 - one parameter per option
     """
     with open_lake(settings) as lake:
         handle = lake.table(table)
+        before = _moment(older_than)
 
         def run(dry: bool, progress: Progress) -> Result:  # noqa: FBT001
             return handle.expire_snapshots(
-                older_than, keep_last=keep_last, snapshot_ids=snapshots or None, dry_run=dry, progress=progress
+                before, keep_last=keep_last, snapshot_ids=snapshots or None, dry_run=dry, progress=progress
             )
 
         _ask(settings, run, "Expire them?", dry_run=dry_run, yes=yes)
@@ -309,10 +314,18 @@ def purge(settings: Settings, *, dry_run: bool, yes: bool) -> int | None:
 
 def parse_age(text: str) -> datetime.timedelta:
     """Parse an age such as `5d`."""
-    found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip().lower())
+    found = _AGE.fullmatch(text.strip())
     if found is None:
         raise InvalidInput(f"{text!r} is not an age", hint="Write a number and m, h, d or w, such as 5d")
-    return datetime.timedelta(**{_UNITS[found.group(2)]: int(found.group(1))})
+    return datetime.timedelta(**{_UNITS[found.group(2).lower()]: int(found.group(1))})
+
+
+def _moment(age_or_time: str | None) -> datetime.datetime | str | None:
+    """Return when an age began; a time is left as it is."""
+    if age_or_time is None or _AGE.fullmatch(age_or_time.strip()) is None:
+        return age_or_time
+    now = datetime.datetime.fromtimestamp(SystemAmbient().now_ms() / 1000, datetime.UTC)
+    return now - parse_age(age_or_time)
 
 
 def _ask(

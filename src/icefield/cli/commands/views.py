@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rich_click as click
 
+from icefield.cli.options import property_option
 from icefield.cli.questions import asking_options, confirm
 from icefield.cli.settings import LakeCommand, Settings
 from icefield.deferred import deferred_imports
@@ -45,14 +46,27 @@ def view(settings: Settings, name: str) -> None:
 @click.option(
     "--default-namespace", metavar="NAMESPACE", help="The namespace of names without one. [default: the view's]"
 )
+@click.option("--schema", metavar="COLUMNS", help="The columns, such as 'id long'; without it, Spark works them out.")
+@property_option()
 @click.pass_obj
-def create_view(settings: Settings, name: str, sql: str, *, replace: bool, default_namespace: str | None) -> None:
+def create_view(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    name: str,
+    sql: str,
+    *,
+    replace: bool,
+    default_namespace: str | None,
+    schema: str | None,
+    properties: dict[str, str],
+) -> None:
     """Create a view: a named query.
 
     SQL is a SELECT in Spark's dialect over tables and views of the lake.
     """
     with make_lake(settings) as lake:
-        made = lake.create_view(name, sql, replace=replace, default_namespace=default_namespace)
+        made = lake.create_view(
+            name, sql, schema=schema, properties=properties, replace=replace, default_namespace=default_namespace
+        )
         if settings.as_json:
             print_json({"view": made.name, "metadata-file": made.metadata_location})
         else:

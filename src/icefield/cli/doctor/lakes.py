@@ -11,7 +11,7 @@ from icefield.cli.doctor.check import Check, Status, attempt, ok
 from icefield.cli.lakes import lake_is_there, open_lake
 from icefield.cli.settings import Settings
 from icefield.deferred import deferred_imports
-from icefield.errors import FileAlreadyExists
+from icefield.errors import FileAlreadyExists, IcefieldError
 
 with deferred_imports(__name__):
     from icefield.cli.output import counted
@@ -36,7 +36,12 @@ class Probed:
 
 def check_lake(settings: Settings, *, read_only: bool) -> Iterator[Check]:
     """Check the catalog and the store. A probe is created, read and deleted, unless read_only."""
-    if settings.lake is None and not lake_is_there(settings):
+    try:
+        is_there = settings.lake is not None or lake_is_there(settings)
+    except IcefieldError as error:
+        yield Check("configuration", Status.FAILED, error.message, error.hint or "Correct it, and run this again")
+        return
+    if not is_there:
         yield Check(
             "catalog",
             Status.WARNING,

@@ -6,13 +6,18 @@ An empty cell is null, a quoted empty cell is an empty string.
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
 from icefield.cli.files.csv_dialect import DELIMITERS
+from icefield.cli.files.csv_types import exact_types, is_number
 from icefield.cli.files.row_format import CSV, INFERENCE_BYTES, RowFormat, file_type
-from icefield.cli.files.value_faults import Fault, first_that_fails, value_fault
+from icefield.cli.files.streams_of_bytes import BLOCK_BYTES, joined
+from icefield.cli.files.value_faults import NO_UTF_8, Fault, FaultFound, first_that_fails, value_fault
 from icefield.types.datatypes import NestedField, PrimitiveType
 from icefield.types.schema import Schema
 
@@ -22,10 +27,28 @@ _OTHER_WIDTH = re.compile(r"CSV parse error: (?:Row #\d+: )?Expected (\d+) colum
 
 def open_csv(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns of a file, and its rows in batches."""
-    reader = _reader(
-        file, {f.name: file_type(f) for f in _primitives(table)}, _names(table, form), form, infers=table is None
-    )
+    if table is None:
+        sample, rest = file.read(INFERENCE_BYTES), iter(partial(file.read, BLOCK_BYTES), b"")
+        types, source = _inferred(sample, form), joined(chain([sample], rest))
+    else:
+        types, source = {f.name: file_type(f) for f in _primitives(table)}, file
+    reader = _reader(source, types, _names(table, form), form, infers=table is None)
     return reader.schema, iter(reader)
+
+
+def _inferred(sample: bytes, form: RowFormat) -> Mapping[str, pa.DataType]:
+    """Return the types that Arrow must not infer itself."""
+    found = _reader(io.BytesIO(sample), {}, [], form, infers=True).schema
+    for column in found:
+        if pa.types.is_binary(column.type):
+            raise FaultFound(Fault(f"column {column.name} has text that is not UTF-8", NO_UTF_8))
+    numbers = [f.name for f in found if is_number(f.type)]
+    if not numbers or len(set(found.names)) < len(found.names):
+        return {}
+    as_text = dict.fromkeys(numbers, pa.string())
+    reader = _reader(io.BytesIO(sample), as_text, [], form, infers=True, only=numbers)
+    first = next(iter(reader), None)
+    return {} if first is None else exact_types(found, first)
 
 
 def find_csv_fault(
@@ -54,7 +77,7 @@ def find_csv_fault(
                     text = cell.decode()
                 except UnicodeDecodeError:
                     reason = f"row {done + bad + 1:,}, column {field.name}: {cell[:60]!r} is not UTF-8"
-                    return Fault(reason, "Give the encoding of the file, such as --encoding latin1")
+                    return Fault(reason, NO_UTF_8)
                 return value_fault(done + bad + 1, field, text, CSV, form)
             done += batch.num_rows
     return None
@@ -84,7 +107,13 @@ def _names(table: Schema | None, form: RowFormat) -> Sequence[str]:
 
 
 def _reader(
-    file: pa.NativeFile, types: Mapping[str, pa.DataType], names: Sequence[str], form: RowFormat, *, infers: bool
+    file: Any,
+    types: Mapping[str, pa.DataType],
+    names: Sequence[str],
+    form: RowFormat,
+    *,
+    infers: bool,
+    only: Sequence[str] = (),
 ) -> pyarrow.csv.CSVStreamingReader:
     return pyarrow.csv.open_csv(
         file,
@@ -97,13 +126,16 @@ def _reader(
         parse_options=pyarrow.csv.ParseOptions(
             delimiter=form.delimiter or DELIMITERS[0], quote_char=form.quote or False, newlines_in_values=True
         ),
-        convert_options=_conversion(types, form),
+        convert_options=_conversion(types, form, only),
     )
 
 
-def _conversion(types: Mapping[str, pa.DataType], form: RowFormat) -> pyarrow.csv.ConvertOptions:
+def _conversion(
+    types: Mapping[str, pa.DataType], form: RowFormat, only: Sequence[str] = ()
+) -> pyarrow.csv.ConvertOptions:
     return pyarrow.csv.ConvertOptions(
         column_types=types,
+        include_columns=only,
         null_values=list(form.nulls),
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,

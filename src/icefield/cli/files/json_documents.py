@@ -4,11 +4,12 @@
     {"id": 1}                             one row, also over several lines, and several of them
     {"data": {"items": [{"id": 1}]}}      with records = "data.items": one row
 
-Rows are returned as lines of JSON, which Arrow parses. Raises ValueError for text that is not JSON.
+Rows are returned as lines of JSON, with values as they are written in the file: a decimal keeps all of its digits.
+Raises ValueError for text that is not JSON.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 CHUNK_CHARACTERS = 1 << 20
@@ -29,37 +30,63 @@ def is_json_lines(first_bytes: bytes) -> bool:
 
 def json_lines(stream: IO[str], records: str | None = None) -> Iterator[bytes]:
     """Yield each row as one line. records: the names that lead to the rows inside of a document, with dots."""
-    rows = _values(stream) if records is None else _records(json.load(stream), records)
-    for row in rows:
-        if not isinstance(row, dict):
-            raise ValueError(f"expected JSON objects, found {json.dumps(row)[:40]}")
-        yield json.dumps(row, ensure_ascii=False).encode() + b"\n"
-
-
-def _records(document: object, records: str) -> Iterable[object]:
-    for name in records.split("."):
-        if not isinstance(document, dict) or name not in document:
-            raise ValueError(f"there is no {name!r} of {records!r} in the document")
-        document = document[name]
-    return document if isinstance(document, list) else [document]
-
-
-def _values(stream: IO[str]) -> Iterator[object]:
-    """Yield the elements of an array, or the values of a file, one after another; only one is held in memory."""
     text = _Text(stream)
-    is_array = text.skip("[")
-    while True:
-        if is_array and text.skip("]"):
-            break
-        if text.is_at_end():
-            if is_array:
-                raise ValueError("the array has no end")
-            return
-        yield text.take()
-        if is_array and not text.skip(",") and not text.starts_with("]"):
-            raise ValueError("expected a comma between the elements of the array")
+    for row in _values(text) if records is None else _records(text, records.split("."), records):
+        if not row.startswith("{"):
+            raise ValueError(f"expected JSON objects, found {row[:40]}")
+        # Inside of a string there is no line break: JSON writes it as \n.
+        yield row.replace("\r", " ").replace("\n", " ").encode() + b"\n"
     if not text.is_at_end():
-        raise ValueError("there is text after the array")
+        raise ValueError("there is text after the document")
+
+
+def _records(text: "_Text", names: Sequence[str], records: str) -> Iterator[str]:
+    """Yield the rows below the names; the rest of the document is read too, so that a cut one is noticed."""
+    if not names:
+        yield from _elements(text) if text.skip("[") else [text.take()]
+        return
+    found = False
+    for name in _members(text, records):
+        if name == names[0] and found:
+            raise ValueError(f"{name!r} of {records!r} is in the document twice")
+        if name == names[0]:
+            found = True
+            yield from _records(text, names[1:], records)
+        else:
+            text.take()
+    if not found:
+        raise ValueError(f"there is no {names[0]!r} of {records!r} in the document")
+
+
+def _members(text: "_Text", records: str) -> Iterator[str]:
+    """Yield each name of an object; the caller reads the value behind it."""
+    if not text.skip("{"):
+        raise ValueError(f"there is no object on the way to {records!r}")
+    while not text.skip("}"):
+        name = json.loads(text.take())
+        if not isinstance(name, str) or not text.skip(":"):
+            raise ValueError("expected a name and a colon in the object")
+        yield name
+        if not text.skip(",") and not text.starts_with("}"):
+            raise ValueError("expected a comma between the members of the object")
+
+
+def _values(text: "_Text") -> Iterator[str]:
+    """Yield the elements of an array, or the values of a file, one after another; only one is held in memory."""
+    if text.skip("["):
+        yield from _elements(text)
+        return
+    while not text.is_at_end():
+        yield text.take()
+
+
+def _elements(text: "_Text") -> Iterator[str]:
+    while not text.skip("]"):
+        if text.is_at_end():
+            raise ValueError("the array has no end")
+        yield text.take()
+        if not text.skip(",") and not text.starts_with("]"):
+            raise ValueError("expected a comma between the elements of the array")
 
 
 class _Text:
@@ -73,8 +100,7 @@ class _Text:
 
     def is_at_end(self) -> bool:
         while True:
-            while self._at < len(self._text) and self._text[self._at].isspace():
-                self._at += 1
+            self._skip_spaces()
             if self._at < len(self._text):
                 return False
             if not self._load():
@@ -88,8 +114,10 @@ class _Text:
         self._at += int(found)
         return found
 
-    def take(self) -> object:
+    def take(self) -> str:
+        """Return the text of the next value."""
         while True:
+            self._skip_spaces()
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except ValueError:
@@ -99,8 +127,12 @@ class _Text:
             # A number at the end of what was loaded may go on.
             if end == len(self._text) and not isinstance(value, dict | list | str) and self._load():
                 continue
-            self._at = end
-            return value
+            taken, self._at = self._text[self._at : end], end
+            return taken
+
+    def _skip_spaces(self) -> None:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
 
     def _load(self) -> bool:
         more = self._stream.read(CHUNK_CHARACTERS)

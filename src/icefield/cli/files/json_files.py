@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -13,14 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from icefield.cli.files.json_documents import is_json_lines, json_lines
-from icefield.cli.files.row_format import INFERENCE_BYTES, JSON, RowFormat, file_type
+from icefield.cli.files.row_format import INFERENCE_BYTES, JSON, MOST_WHOLE, WHOLE_NUMBER, RowFormat, file_type
+from icefield.cli.files.streams_of_bytes import BLOCK_BYTES, UTF_8, as_utf8, joined
 from icefield.cli.files.value_faults import MOST_SHOWN, Fault, first_that_fails, value_fault
 from icefield.types.schema import Schema
 
-BLOCK_BYTES = 1 << 16
 ROWS_AT_ONCE = 4_096
 _ONE_BLOCK = pyarrow.json.ReadOptions(block_size=INFERENCE_BYTES)  # no row may be larger
 _OF_TEXT = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
+_LONG_NUMBER = re.compile(rb"\d{19}")
 _CHANGED = re.compile(r"JSON parse error: Column\(/(.*)\) changed from (\w+) to (\w+) in row (\d+)")
 
 
@@ -29,7 +30,7 @@ def open_json(file: pa.NativeFile, table: Schema | None, form: RowFormat) -> tup
     if table is None:
         sample, rest = stream.read(INFERENCE_BYTES), iter(partial(stream.read, BLOCK_BYTES), b"")
         target = _inferred(sample)
-        stream = io.BufferedReader(_Joined(chain([sample], rest)), BLOCK_BYTES)
+        stream = joined(chain([sample], rest))
     else:
         target = _schema_to_read(table)
     reader = pyarrow.json.open_json(stream, _ONE_BLOCK, _parse_options(target))
@@ -44,7 +45,9 @@ def find_json_fault(
         if (match := _CHANGED.match(message)) is None:
             return None
         column, before, after, row = match.groups()
-        reason = f"row {int(row) + 1:,}, column {column.replace('/', '.')}: a {after}, and a {before} in a row before"
+        reason = (
+            f"row {int(row) + 1:,}, column {column.replace('/', '.')}: {_a(after)}, and {_a(before)} in a row before"
+        )
         return Fault(reason, "Correct it in the file")
     target, done = _schema_to_read(table), 0
     with opened() as file:
@@ -55,6 +58,10 @@ def find_json_fault(
                 return _fault_of_row(done + at + 1, rows[at], table, target, form)
             done += len(rows)
     return None
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind.startswith(('a', 'o')) else 'a'} {kind}"
 
 
 def _fault_of_row(row: int, line: bytes, table: Schema, target: pa.Schema, form: RowFormat) -> Fault | None:
@@ -107,7 +114,23 @@ def _inferred(sample: bytes) -> pa.Schema:
     found = pyarrow.json.read_json(io.BytesIO(lines), _ONE_BLOCK).schema
     as_text = pa.schema([f.with_type(_json_type(f.type)) for f in found])
     strings = pyarrow.json.read_json(io.BytesIO(lines), _ONE_BLOCK, pyarrow.json.ParseOptions(explicit_schema=as_text))
-    return pa.schema([f.with_type(_type_of(f.type, strings.column(f.name).combine_chunks())) for f in found])
+    known = pa.schema([f.with_type(_type_of(f.type, strings.column(f.name).combine_chunks())) for f in found])
+    if not _LONG_NUMBER.search(lines):
+        return known
+    rows = [json.loads(line) for line in lines.splitlines() if line.strip()]
+    return pa.schema([f.with_type(_exact(f.type, [row.get(f.name) for row in rows])) for f in known])
+
+
+def _exact(found: pa.DataType, values: Iterable[Any]) -> pa.DataType:
+    """Return the type that keeps whole numbers of more than 64 bits, for which Arrow finds a double."""
+    present = [value for value in values if value is not None]
+    if pa.types.is_struct(found):
+        parts = [found.field(i) for i in range(found.num_fields)]
+        return pa.struct([part.with_type(_exact(part.type, [v.get(part.name) for v in present])) for part in parts])
+    if pa.types.is_list(found):
+        return pa.list_(_exact(found.value_type, chain.from_iterable(present)))
+    is_whole = pa.types.is_floating(found) and all(type(value) is int for value in present)
+    return WHOLE_NUMBER if is_whole and all(abs(value) < MOST_WHOLE for value in present) else found
 
 
 def _type_of(found: pa.DataType, strings: pa.Array) -> pa.DataType:
@@ -133,34 +156,11 @@ def _can_cast(strings: pa.Array, kind: pa.DataType) -> bool:
 
 
 def _json_stream(file: pa.NativeFile, form: RowFormat) -> Any:
-    """Return a stream of JSON lines; a file that has them already is read as it is."""
-    buffered = io.BufferedReader(file, BLOCK_BYTES)
-    first = buffered.peek(BLOCK_BYTES)
-    if form.records is None and is_json_lines(first):
-        return buffered
-    lines = json_lines(io.TextIOWrapper(buffered, encoding=form.encoding), form.records)
-    return io.BufferedReader(_Joined(lines), BLOCK_BYTES)
-
-
-class _Joined(io.RawIOBase):
-    """Pieces of bytes as one stream."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._left:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._left = piece
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
+    """Return a stream of JSON lines in UTF-8; a file that has them already is read as it is."""
+    text = as_utf8(file, form.encoding)
+    if form.records is None and is_json_lines(text.peek(BLOCK_BYTES)):
+        return text
+    return joined(json_lines(io.TextIOWrapper(text, encoding=UTF_8), form.records))
 
 
 def _with_types(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -169,20 +169,22 @@ def _with_types(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert what was parsed to a type; the parts of nested values on their own, since some have no cast in Arrow."""
+    if array.type == kind:
+        return array
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(kind):
+        parts = [_cast(part, kind.field(i).type) for i, part in enumerate(array.flatten())]
+        return pa.StructArray.from_arrays(parts, fields=[kind.field(i) for i in range(kind.num_fields)], mask=mask)
     if pa.types.is_map(kind):
-        return _to_map(array, kind)
+        keys, items = array.values.flatten()  # lists of {key, value}, which the parser can read
+        keys, items = _cast(keys, kind.key_type), _cast(items, kind.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=mask)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(array.offsets, _cast(array.values, kind.value_type), type=kind, mask=mask)
     if pa.types.is_time(kind):  # Arrow parses times only as part of a timestamp
         return pc.binary_join_element_wise("1970-01-01", array, " ").cast(pa.timestamp("us")).cast(kind)
     return array.cast(kind)
-
-
-def _to_map(entries: pa.ListArray, kind: pa.MapType) -> pa.MapArray:
-    """Convert lists of {key, value}, which the parser can read, to maps."""
-    keys, items = entries.flatten().flatten()
-    mask = entries.is_null() if entries.null_count else None
-    return pa.MapArray.from_arrays(
-        entries.offsets, _cast(keys, kind.key_type), _cast(items, kind.item_type), type=kind, mask=mask
-    )
 
 
 def _json_type(kind: pa.DataType) -> pa.DataType:

@@ -18,7 +18,8 @@ from icefield.cli.files.csv_dialect import SAMPLE_BYTES, find_delimiter
 from icefield.cli.files.csv_files import find_csv_fault, open_csv
 from icefield.cli.files.json_files import find_json_fault, open_json
 from icefield.cli.files.row_format import BY_NAME, COMPRESSED, CSV, JSON, PARQUET, RowFormat, kind_of
-from icefield.cli.files.value_faults import Fault, has_decimal_comma
+from icefield.cli.files.streams_of_bytes import MARK_BYTES, UTF_8, marked_encoding
+from icefield.cli.files.value_faults import NO_UTF_8, Fault, FaultFound, has_decimal_comma
 from icefield.errors import IcefieldError, InvalidInput
 from icefield.types.schema import Schema
 
@@ -48,8 +49,9 @@ def sniffed_delimiter(path: Path, form: RowFormat) -> str | None:
     if form.delimiter is not None or kind_of(path, form) != CSV:
         return None
     with _faults_of(path, None, form), _open(path) as file:
-        sample = bytes(file.read(SAMPLE_BYTES)).decode(form.encoding, errors="replace")
-    return find_delimiter(sample, form.quote)
+        sample = bytes(file.read(SAMPLE_BYTES))
+        encoding = _encoding(sample, form)
+        return find_delimiter(sample.decode(encoding, errors="replace"), form.quote)
 
 
 def columns_with_decimal_commas(path: Path, form: RowFormat) -> list[str]:
@@ -67,8 +69,16 @@ def columns_with_decimal_commas(path: Path, form: RowFormat) -> list[str]:
 
 
 def _found_out(path: Path, form: RowFormat) -> RowFormat:
+    if kind_of(path, form) == PARQUET:
+        return form
     sniffed = sniffed_delimiter(path, form)
-    return form if sniffed is None else replace(form, delimiter=sniffed)
+    with _open(path) as file:
+        encoding = _encoding(bytes(file.read(MARK_BYTES)), form)
+    return replace(form, delimiter=form.delimiter if sniffed is None else sniffed, encoding=encoding)
+
+
+def _encoding(beginning: bytes, form: RowFormat) -> str:
+    return (marked_encoding(beginning) if form.encoding == UTF_8 else None) or form.encoding
 
 
 Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
@@ -109,9 +119,17 @@ def _faults_of(path: Path, table: Schema | None, form: RowFormat) -> Iterator[No
     except FileNotFoundError as error:
         raise InvalidInput(f"no such file: {path}") from error
     except (pa.ArrowException, OSError, LookupError, ValueError, RecursionError) as error:
-        found = _find_fault(str(error), path, table, form) if isinstance(error, pa.ArrowException) else None
-        reason, hint = found or Fault(str(error).strip(), None)
+        reason, hint = _fault(error, path, table, form)
         raise InvalidInput(f"cannot read {path}: {reason}", hint=hint) from error
+
+
+def _fault(error: Exception, path: Path, table: Schema | None, form: RowFormat) -> Fault:
+    if isinstance(error, FaultFound):
+        return error.fault
+    if isinstance(error, UnicodeDecodeError):
+        return Fault(f"it is not text in {form.encoding}: {error.reason}", NO_UTF_8)
+    found = _find_fault(str(error), path, table, form) if isinstance(error, pa.ArrowException) else None
+    return found or Fault(str(error).strip(), None)
 
 
 def _find_fault(message: str, path: Path, table: Schema | None, form: RowFormat) -> Fault | None:

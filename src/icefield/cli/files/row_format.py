@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from icefield.cli.files.streams_of_bytes import UTF_8
 from icefield.errors import InvalidInput
 from icefield.types.arrow import arrow_type
-from icefield.types.datatypes import NestedField, UUIDType
+from icefield.types.datatypes import NestedField
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 # Types are inferred from so much of a file; Arrow's own block is a sixteenth of it.
@@ -15,6 +16,8 @@ INFERENCE_BYTES = 1 << 24
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 KINDS = {".parquet": PARQUET, ".csv": CSV, ".tsv": CSV, ".json": JSON, ".jsonl": JSON, ".ndjson": JSON}
 POINT = "."
+# Whole numbers of more than 64 bits: a double, which Arrow takes for them, rounds them.
+WHOLE_NUMBER, MOST_WHOLE = pa.decimal128(38, 0), 10**38
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class RowFormat:
     has_header: bool = True
     nulls: tuple[str, ...] = ("",)
     decimal: str = POINT
-    encoding: str = "utf8"
+    encoding: str = UTF_8
     records: str | None = None
 
 
@@ -51,5 +54,18 @@ def kind_of(path: Path, form: RowFormat) -> str:
 
 
 def file_type(field: NestedField) -> pa.DataType:
-    # Neither reader supports UUIDs; as strings they are checked when the rows are converted to the table's schema.
-    return pa.string() if isinstance(field.type, UUIDType) else arrow_type(field.type)
+    """Return the type to read values of a column as."""
+    return _without_uuids(arrow_type(field.type))
+
+
+def _without_uuids(kind: pa.DataType) -> pa.DataType:
+    """Neither reader supports UUIDs; as strings they are checked when the rows are converted to the table's schema."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_without_uuids(f.type)) for f in (kind.field(i) for i in range(kind.num_fields))])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_uuids(kind.key_type), _without_uuids(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_uuids(kind.value_type)))
+    return kind

@@ -70,12 +70,19 @@ class RowFiles:
 
     def _own_columns(self, path: Path, table: Schema) -> Schema:
         """Return the columns that a file has: as the table has them, or else as they look."""
+        if self._has_no_names(path):
+            return table
         known = {f.name: f for f in table.fields}
         found = schema_from_arrow(row_file_schema(path, None, self.form)).fields
         return table.derive(known.get(f.name, f) for f in found)
 
+    def _has_no_names(self, path: Path) -> bool:
+        return not self.form.has_header and kind_of(path, self.form) == CSV
+
     def with_new_columns(self, table: Schema) -> Schema:
         """Return the columns of a table, and behind them those that only the files have, as they look."""
+        if any(self._has_no_names(path) for path in self.paths):
+            raise InvalidInput("--merge-schema needs the names of columns", hint="Leave out --no-header")
         known = [pa.field(f.name, arrow_type(f.type), nullable=not f.required) for f in table.fields]
         fresh = [f for f in self.columns() if f.name not in {each.name for each in known}]
         return schema_from_arrow(pa.schema([*known, *fresh]))

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from icefield.cli.files.row_format import BY_NAME, COMPRESSED, CSV, JSON, KINDS, PARQUET, POINT, RowFormat, kind_of
+from icefield.cli.files.streams_of_bytes import UTF_8
 from icefield.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +58,7 @@ def row_format(  # noqa: PLR0913 - one parameter per option
     no_header: bool = False,
     nulls: Sequence[str] = (),
     decimal: str = POINT,
-    encoding: str = "utf8",
+    encoding: str = UTF_8,
     records: str | None = None,
 ) -> RowFormat:
     """Check the options of a format."""
@@ -133,6 +134,8 @@ def _spool(folder: Path, form: RowFormat) -> Path:
         raise InvalidInput("standard input is a terminal", hint="Pipe rows into it, or name a file")
     source = sys.stdin.buffer
     first = source.read(4)
+    if not first:
+        raise InvalidInput("standard input is empty")
     kind = form.kind or next((kind for magic, kind in _MAGIC.items() if first.lstrip().startswith(magic)), CSV)
     path = folder / f"stdin{_ENDINGS[kind]}"
     with path.open("wb") as sink:
@@ -156,6 +159,6 @@ _FORMAT = (
         show_default=True,
         help="What separates the decimals of numbers in CSV.",
     ),
-    click.option("--encoding", metavar="NAME", default="utf8", show_default=True, help="The encoding of CSV and JSON."),
+    click.option("--encoding", metavar="NAME", default=UTF_8, show_default=True, help="The encoding of CSV and JSON."),
     click.option("--records", metavar="PATH", help="Where the rows are in a JSON document, such as data.items."),
 )

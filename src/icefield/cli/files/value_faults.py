@@ -5,16 +5,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from icefield.cli.files.row_format import CSV, POINT, RowFormat
-from icefield.types.datatypes import BooleanType, DateType, NestedField, TimestampType, TimestamptzType
+from icefield.types.datatypes import BooleanType, DateType, MapType, NestedField, TimestampType, TimestamptzType
 
 MOST_SHOWN = 60
 _NUMBERS = ("int", "long", "float", "double", "decimal")
 _WITH_COMMA = re.compile(r"[-+]?[\d.]*,\d+")
+_NANOSECONDS = re.compile(r".*:\d\d\.\d{7,}.*")
 _GROUPED = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")
 _ADVICE: dict[type, str] = {
     BooleanType: "Booleans are true or false",
     DateType: "Dates are written as 2026-01-31",
     TimestampType: "Times of a timestamp are written as 2026-01-31T10:00:00, without an offset",
+    MapType: 'Maps are written as lists of entries: [{"key": "a", "value": 1}]',
     TimestamptzType: "Times of a timestamptz need an offset, as in 2026-01-31T10:00:00Z",
 }
 
@@ -24,11 +26,22 @@ def has_decimal_comma(text: str) -> bool:
     return _WITH_COMMA.fullmatch(text) is not None
 
 
+NO_UTF_8 = "Give the encoding of the file, such as --encoding latin1"
+
+
 class Fault(NamedTuple):
     """Why a file cannot be read, and what to do."""
 
     reason: str
     hint: str | None
+
+
+class FaultFound(ValueError):
+    """A fault of a file that its reader has found itself."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
 
 
 def value_fault(row: int, field: NestedField, text: str, kind: str, form: RowFormat) -> Fault:
@@ -45,6 +58,8 @@ def _hint(field: NestedField, text: str, kind: str, form: RowFormat) -> str:
             return "For numbers with decimal commas, give --decimal ,"
         if _GROUPED.fullmatch(text):
             return "Numbers are read without separators of thousands: remove them from the file"
+    if isinstance(field.type, TimestampType | TimestamptzType) and _NANOSECONDS.fullmatch(text):
+        return f"Times have microseconds; {field.type}_ns, a type of format version 3, has nanoseconds"
     if (advice := _ADVICE.get(type(field.type))) is not None:
         return advice
     more = f"; if the cell means null, give --null {text}" if _may_be_null(text, kind) else ""

@@ -18,6 +18,7 @@ with deferred_imports(__name__):
     from icefield.cli.pictures.diff_page import render_diff
     from icefield.cli.pictures.log_page import render_log
     from icefield.cli.pictures.page import write_page
+    from icefield.cli.values import grid_cell, plain
     from icefield.history.diff import VersionDiff
     from icefield.history.log import LogEntry
     from icefield.table.reading.readable import python_values
@@ -85,11 +86,7 @@ def _some(batches: pa.RecordBatchReader, count: int) -> pa.Table:
 
 
 def _plain(rows: pa.Table) -> list[dict[str, object]]:
-    return [{name: _text(value) for name, value in row.items()} for row in python_values(rows)]
-
-
-def _text(value: object) -> object:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return [{name: plain(value) for name, value in row.items()} for row in python_values(rows)]
 
 
 def _print_diff(found: VersionDiff, shown: dict[str, pa.Table]) -> None:
@@ -110,7 +107,7 @@ def _print_diff(found: VersionDiff, shown: dict[str, pa.Table]) -> None:
         more = [["…", f"and {len(lines) - MOST_PARTITIONS:,} more"]] if len(lines) > MOST_PARTITIONS else []
         print_section("rows by partition", [*lines[:MOST_PARTITIONS], *more])
     sample = [
-        [sign, *row.values()]
+        [sign, *map(grid_cell, row.values())]
         for sign, change in (("-", "removed"), ("+", "added"))
         for row in python_values(shown[change])
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from icefield.cli.pictures.page import page, section, table
+from icefield.cli.values import grid_cell
 from icefield.history.diff import VersionDiff
 
 Sample = Mapping[str, Sequence[Mapping[str, object]]]  # rows by `added` and `removed`
@@ -26,7 +27,7 @@ def render_diff(name: str, found: VersionDiff, columns: Sequence[str], sample: S
     ]
     if (specs := found.partition_spec()) is not None:
         changes.append(["partition spec", "changed", f"{specs[0]} -> {specs[1]}"])
-    rows = [[_SIGNS[word], *map(str, row.values())] for word in sample for row in sample[word]]
+    rows = [[_SIGNS[word], *map(grid_cell, row.values())] for word in sample for row in sample[word]]
     parts = [table(["", "added", "removed"], counts)]
     parts += [section("Definition", table(["", "", ""], changes))] if changes else []
     by_partition = [[name, each["added"], each["removed"]] for name, each in found.partitions().items()]

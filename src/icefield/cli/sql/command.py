@@ -60,6 +60,7 @@ _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
     type=click.IntRange(min=0, max=2**31 - 2),
     help=f"The maximum number of rows of a result; 0 is all. [default: {GRID_ROWS} as a table, else all]",
 )
+@click.option("--dry-run", is_flag=True, help="Change no rows; return what statements that change them would do.")
 @click.option("--timing", is_flag=True, help="Print the time that each statement took.")
 @click.pass_obj
 def sql(  # noqa: PLR0913 - one parameter per option
@@ -72,6 +73,7 @@ def sql(  # noqa: PLR0913 - one parameter per option
     output: str | None,
     limit: int | None,
     *,
+    dry_run: bool,
     timing: bool,
 ) -> None:
     """Run SQL statements in Spark's dialect, with the statements of Iceberg's extensions.
@@ -87,7 +89,7 @@ def sql(  # noqa: PLR0913 - one parameter per option
     values = {name: typed(text) for name, text in parameters.items()}
     if statement is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
         with open_lake(settings) as lake:
-            run_shell(StatementRunner(lake, engine, values), replace(printer, is_timed=True).print)
+            run_shell(StatementRunner(lake, engine, values, is_dry_run=dry_run), replace(printer, is_timed=True).print)
         return
     script = _text(statement, file)
     statements = list(split_script(script))
@@ -95,9 +97,9 @@ def sql(  # noqa: PLR0913 - one parameter per option
         raise InvalidInput("there is no statement", hint="Give one as an argument, with --file, or on stdin")
     if target is not None and len(statements) > 1:
         raise InvalidInput("--output is for one statement", hint="Run the others before")
-    makes_one = any(next(lex(each)).word == "create" for each in statements)
+    makes_one = not dry_run and any(next(lex(each)).word == "create" for each in statements)
     with (make_lake if makes_one else open_lake)(settings) as lake, as_written(script):
-        _run_statements(StatementRunner(lake, engine, values), printer, statements)
+        _run_statements(StatementRunner(lake, engine, values, is_dry_run=dry_run), printer, statements)
 
 
 def _run_statements(runner: StatementRunner, printer: "Printer", statements: Sequence[str]) -> None:

@@ -23,8 +23,11 @@ from icefield.sql.session import Rows
 class StatementRunner:
     """Runs statements of one lake, one after another; a transaction that one of them began stays open."""
 
-    def __init__(self, lake: Lake, engine: EngineName, parameters: Mapping[str, object]) -> None:
+    def __init__(
+        self, lake: Lake, engine: EngineName, parameters: Mapping[str, object], *, is_dry_run: bool = False
+    ) -> None:
         self.lake = lake
+        self._is_dry_run = is_dry_run
         self._engine = engine
         self._parameters = dict(parameters)
         self._statements = Statements(lake)
@@ -58,4 +61,4 @@ class StatementRunner:
         if engine == SPARK and not has_session() and stderr_console().is_terminal:
             with show_wait("Starting Spark"):
                 _ = self.lake.spark
-        return self._statements.open(text, self._parameters, engine)
+        return self._statements.open(text, self._parameters, engine, is_dry_run=self._is_dry_run)

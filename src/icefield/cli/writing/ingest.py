@@ -11,7 +11,13 @@ import rich_click as click
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
 from icefield.cli.lakes import lake_is_there, make_lake, open_branch, open_lake
-from icefield.cli.options import branch_option, definition_options, table_argument
+from icefield.cli.options import (
+    branch_option,
+    definition_options,
+    format_version_option,
+    location_option,
+    table_argument,
+)
 from icefield.cli.output import counted, print_json, print_text, talk
 from icefield.cli.progress import Steps, show_progress
 from icefield.cli.questions import ask_first, asking_options
@@ -19,7 +25,7 @@ from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.snapshot_facts import summary_number
 from icefield.commit.validate.idempotency_key import find_landed
 from icefield.engine.rows import as_schema
-from icefield.errors import InvalidInput
+from icefield.errors import InvalidInput, NoSuchTable
 from icefield.lake import Lake
 from icefield.model.snapshot import MAIN, Snapshot
 from icefield.properties.format_versions import FORMAT_VERSION
@@ -35,6 +41,8 @@ class _Layout:
     partition_by: Sequence[str]
     order_by: Sequence[str]
     properties: dict[str, str]
+    format_version: int | None
+    location: str | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,8 @@ class _Ingested:
 @branch_option()
 @format_options()
 @definition_options()
+@format_version_option()
+@location_option()
 @asking_options()
 @click.pass_obj
 def ingest(  # noqa: PLR0913 - one parameter per option
@@ -76,6 +86,8 @@ def ingest(  # noqa: PLR0913 - one parameter per option
     partition_by: tuple[str, ...],
     order_by: tuple[str, ...],
     properties: dict[str, str],
+    format_version: int | None,
+    location: str | None,
     dry_run: bool,
     yes: bool,
     **form: Any,
@@ -88,11 +100,11 @@ def ingest(  # noqa: PLR0913 - one parameter per option
 
     All files go into one commit, or none; with --once each is a commit, and a file with the name and contents of one
     that was ingested into the branch before is skipped. --create shows the columns that were found, and asks.
-    --partition-by, --order-by and --property are for --create.
+    --partition-by, --order-by, --property, --format-version and --location are for --create.
     """
-    layout, read_as = _Layout(partition_by, order_by, properties), row_format(**form)
-    if not creates and (partition_by or order_by or properties):
-        raise InvalidInput("--partition-by, --order-by and --property need a new table", hint="Add --create")
+    layout, read_as = _Layout(partition_by, order_by, properties, format_version, location), row_format(**form)
+    if not creates and any(asdict(layout).values()):
+        raise InvalidInput("the options of a new table are given, and there is none", hint="Add --create")
     with open_sources(files, read_as) as paths:
         rows = RowFiles(paths, read_as)
         is_new = creates and not _has_table(settings, table)
@@ -107,11 +119,19 @@ def ingest(  # noqa: PLR0913 - one parameter per option
                     done = _create(lake, table, rows, schema, layout, once=once)
         else:
             with open_lake(settings) as lake:
-                done = _append(open_branch(lake, table, branch), rows, branch, once=once, dry_run=dry_run)
+                done = _append(_existing(lake, table, branch), rows, branch, once=once, dry_run=dry_run)
     if dry_run:
         _report_plan(settings, table, paths, is_new=is_new)
     else:
         _report(settings, table, done, created=is_new, once=once)
+
+
+def _existing(lake: Lake, table: str, branch: str) -> Table:
+    try:
+        return open_branch(lake, table, branch)
+    except NoSuchTable as error:
+        found = f"{error.hint}. " if error.hint else ""
+        raise NoSuchTable(error.message, hint=f"{found}To create it from the files, give --create") from error
 
 
 def _has_table(settings: Settings, table: str) -> bool:
@@ -124,7 +144,8 @@ def _has_table(settings: Settings, table: str) -> bool:
 def _agree_on_columns(table: str, rows: RowFiles, layout: _Layout, *, dry_run: bool, yes: bool) -> Schema:
     """Infer the columns of a new table, show them, and ask."""
     schema = as_schema(rows.columns())
-    define_table(schema, layout.partition_by, layout.order_by, layout.properties, FORMAT_VERSION)  # raises if it cannot
+    version = layout.format_version or FORMAT_VERSION
+    define_table(schema, layout.partition_by, layout.order_by, layout.properties, version)  # raises if it cannot
     lines = [f"columns of the new table {table}:", *(f"  {f.name}  {f.type}" for f in schema.fields)]
     if dry_run:
         talk("\n".join(lines))
@@ -157,9 +178,9 @@ def _append_once(table: Table, rows: RowFiles, branch: str, steps: Steps) -> _In
     key = f"ingest:{_digest(path)}"
     if (landed := find_landed(table.refresh(), branch, key)) is not None:
         return _Ingested(landed.snapshot, path.name, was_there=True)
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     made = table.append(rows.fitting(table.schema, steps), idempotency_key=key)
-    return _Ingested(made, path.name, was_there=made is not None and made.snapshot_id in known)
+    # Only the snapshot of this run says which engine wrote it, not that of a run at the same time.
+    return _Ingested(made, path.name, was_there=made is not None and made.engine is None)
 
 
 def _digest(path: Path) -> str:

@@ -7,7 +7,7 @@ import rich_click as click
 from icefield.cli.files.rows_of_files import RowFiles
 from icefield.cli.files.sources import files_argument, format_options, open_sources, row_format
 from icefield.cli.lakes import open_branch, open_lake
-from icefield.cli.options import branch_option, table_argument, where_option
+from icefield.cli.options import branch_option, key_option, merge_schema_option, table_argument, where_option
 from icefield.cli.output import counted, print_json, print_text
 from icefield.cli.pairs import parse_pairs
 from icefield.cli.progress import show_progress
@@ -18,24 +18,18 @@ from icefield.errors import InvalidInput
 from icefield.model.snapshot import Snapshot
 from icefield.table.table import Table
 
-_key = click.option(
-    "--key", metavar="TEXT", help="An idempotency key: a change that was committed under it is not made again."
-)
 _option = click.option(
     "--option", "options", metavar="KEY=VALUE", multiple=True, callback=parse_pairs,
     help="A write property for this write, such as compression-codec=zstd. May be repeated.",
 )  # fmt: skip
-_merge_schema = click.option(
-    "--merge-schema", is_flag=True, help="Add the columns that only the files have, in the same commit."
-)
 
 
 @click.command(cls=SnapshotCommand)
 @table_argument()
 @files_argument()
 @branch_option()
-@_key
-@_merge_schema
+@key_option()
+@merge_schema_option()
 @_option
 @format_options()
 @click.pass_obj
@@ -73,8 +67,10 @@ def append(  # noqa: PLR0913 - one parameter per option
 @where_option()
 @click.option("--partitions", is_flag=True, help="Replace the partitions that the rows belong to.")
 @click.option("--data-file", "data_files", metavar="LOCATION", multiple=True, help="Replace this data file.")
+@click.option("--no-check-rows", is_flag=True, help="Do not check that the new rows match --where.")
 @branch_option()
-@_key
+@key_option()
+@merge_schema_option()
 @_option
 @format_options()
 @asking_options()
@@ -88,8 +84,10 @@ def overwrite(  # noqa: PLR0913 - one parameter per option
     where: str | None,
     partitions: bool,
     data_files: tuple[str, ...],
+    no_check_rows: bool,
     branch: str,
     key: str | None,
+    merge_schema: bool,
     options: dict[str, str],
     dry_run: bool,
     yes: bool,
@@ -102,20 +100,25 @@ def overwrite(  # noqa: PLR0913 - one parameter per option
     """
     if sum([where is not None, partitions, bool(data_files)]) > 1:
         raise InvalidInput("--where, --partitions and --data-file exclude each other")
+    if partitions and merge_schema:
+        raise InvalidInput("--partitions and --merge-schema exclude each other", hint="Add the columns with `evolve`")
     read_as = row_format(**form)
     with open_lake(settings) as lake, open_sources(files, read_as) as paths:
         handle, rows = open_branch(lake, table, branch), RowFiles(paths, read_as)
         rows.show_formats()
+        schema = rows.with_new_columns(handle.schema) if merge_schema else handle.schema
         with show_progress(f"reading {counted(len(paths), 'file')} into {handle.name}") as steps:
-            stream = rows.fitting(handle.schema, steps)  # checks the columns of all files
+            stream = rows.fitting(schema, steps)  # checks the columns of all files
             what = _what_is_replaced(handle, where, data_files, partitions=partitions)
             if not ask_first(what, "Replace them?", "nothing was changed", dry_run=dry_run, yes=yes):
                 _report_plan(settings, table, what)
                 return
+            more: dict[str, Any] = {"idempotency_key": key, "options": options}
             if partitions:
-                made = handle.overwrite_partitions(stream, idempotency_key=key, options=options)
+                made = handle.overwrite_partitions(stream, **more)
             else:
-                made = handle.overwrite(stream, where, files=data_files or None, idempotency_key=key, options=options)
+                more |= {"merge_schema": merge_schema, "check_rows": not no_check_rows}
+                made = handle.overwrite(stream, where, files=data_files or None, **more)
     _report(settings, table, made, "wrote")
 
 
@@ -123,10 +126,18 @@ def overwrite(  # noqa: PLR0913 - one parameter per option
 @table_argument()
 @click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
 @branch_option()
+@key_option()
 @asking_options()
 @click.pass_obj
-def delete_files(
-    settings: Settings, table: str, locations: tuple[str, ...], *, branch: str, dry_run: bool, yes: bool
+def delete_files(  # noqa: PLR0913 - one parameter per option
+    settings: Settings,
+    table: str,
+    locations: tuple[str, ...],
+    *,
+    branch: str,
+    key: str | None,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Remove data files, named by location, from a table in one commit. `icefield files --json` lists locations.
 
@@ -138,7 +149,7 @@ def delete_files(
         if not ask_first(what, "Remove them?", "nothing was changed", dry_run=dry_run, yes=yes):
             _report_plan(settings, table, what)
             return
-        made = handle.delete_files(locations)
+        made = handle.delete_files(locations, idempotency_key=key)
     _report(settings, table, made, "wrote")
 
 
