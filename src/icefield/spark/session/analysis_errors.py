@@ -8,8 +8,12 @@ from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_CONDITION = r"(\[[A-Z0-9_.]+\] (?:(?!SQLSTATE:).)*?)\.? SQLSTATE: "
 # A data exception, or an error that an expression raises.
-_OF_A_VALUE = re.compile(r"(\[[A-Z0-9_.]+\] .*?)\.? SQLSTATE: (?:22\w{3}|P0001)", re.DOTALL)
+_OF_A_VALUE = re.compile(rf"{_CONDITION}(?:22\w{{3}}|P0001)", re.DOTALL)
+# What else is found when rows are read: too many rows of a subquery, keys that occur twice, a recursion without an end,
+# and limits. Other classes are errors of the machine, of files, and of Spark itself.
+_OF_A_RUN = re.compile(rf"{_CONDITION}(?:21|23|42|54)\w{{3}}", re.DOTALL)
 # The frames of an exception in a Python worker, and what it says.
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+\S[^\n]*\n)+)(\S[^\n]*)")
 _OWN_FRAME = re.compile(r'File "[^"]*[/\\]icefield[/\\](?:engine|parquet|spark)[/\\]')
@@ -40,6 +44,8 @@ def logged_once() -> Iterator[None]:
 def error_of_value(error: Exception) -> str | None:
     """Return the reason if an expression failed for a row: a division by zero, an invalid cast, `raise_error`."""
     found = _OF_A_VALUE.search(str(error))
+    if found is None and not isinstance(error, AnalysisException):
+        found = _OF_A_RUN.search(str(error))
     return " ".join(found[1].split()) if found else None
 
 
