@@ -48,7 +48,11 @@ class SessionSql:
         """Compute the only value of a query of one row and one column."""
         frame = self.run(text)
         with _refusals(text.text), logged_once():
-            return frame.toArrow().column(0)[0].as_py()
+            value = frame.toArrow().column(0)[0]
+        try:
+            return value.as_py()
+        except (ValueError, OverflowError) as error:
+            raise RefusedBySpark("", f"the value is out of range: {error}") from error
 
     def has_temporary_view(self, name: str) -> bool:
         """Return whether the session has a temporary view of its own."""

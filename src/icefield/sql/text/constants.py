@@ -34,6 +34,7 @@ _UNITS = frozenset(
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _WHOLE = frozenset({"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -100,7 +101,7 @@ def as_moment(value: object, zone: tzinfo | None) -> datetime | None:
         case bool():
             return None
         case int() | float() | Decimal():
-            return datetime.fromtimestamp(float(value), UTC)
+            return _of_seconds(value)
         case datetime():
             return _in_zone(value, zone)
         case date():
@@ -145,9 +146,15 @@ def _plain(run: Run, cursor: Cursor) -> object:
         return -value
     if cursor.accept("("):
         value = _plain(run, cursor)
-        cursor.expect(")")
+        _accept_plain(cursor, ")")
         return value
     return _of_word(run, cursor)
+
+
+def _accept_plain(cursor: Cursor, text: str) -> None:
+    """Take what ends a literal; where an operator stands instead, the value is more than a literal."""
+    if not cursor.accept(text):
+        raise _NotPlain
 
 
 def _of_word(run: Run, cursor: Cursor) -> object:
@@ -171,10 +178,9 @@ def _of_word(run: Run, cursor: Cursor) -> object:
         return datetime.fromtimestamp(run.lake.ambient.now_ms() / 1000, UTC)
     if cursor.accept("cast", "("):
         value = _plain(run, cursor)
-        cursor.expect("as")
+        _accept_plain(cursor, "as")
         kind = cursor.identifier("a type").lower()
-        if not cursor.accept(")"):
-            raise _NotPlain
+        _accept_plain(cursor, ")")
         return _converted(value, kind, session_zone(run))
     raise _NotPlain
 
@@ -186,7 +192,7 @@ def _list(run: Run, cursor: Cursor) -> list[object]:
     while not cursor.accept(")"):
         values.append(_plain(run, cursor))
         if not cursor.is_at(")"):
-            cursor.expect(",")
+            _accept_plain(cursor, ",")
     return values
 
 
@@ -247,6 +253,14 @@ _CASTS: Mapping[str, Callable[[object], object]] = {
     "timestamp_ntz": _to_local_time,
     "double": _to_float,
 }
+
+
+def _of_seconds(value: float | Decimal) -> datetime | None:
+    """Return a number of seconds since 1970 as a moment; None for a number that is none in Python."""
+    try:
+        return _EPOCH + timedelta(microseconds=int(Decimal(value) * 1_000_000))
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _in_zone(time: datetime, zone: tzinfo | None) -> datetime | None:
