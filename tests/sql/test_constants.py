@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from icefield.errors import IcefieldError, InvalidInput, NeedsSpark, NoSuchSnapshot
+from icefield.errors import IcefieldError, InvalidInput, NeedsSpark, NoSuchSnapshot, Unsupported
 from icefield.lake import Lake
 from tests.sql.running import run
 
@@ -69,3 +69,14 @@ def test_seconds_are_read_to_the_microsecond(shop: Lake) -> None:
 def test_a_parenthesis_that_is_not_closed_is_pointed_at(shop: Lake) -> None:
     for text in ("(1", "CAST(1 AS INT", "array(1, 2"):
         assert isinstance(error_of(shop, f"SELECT 1 FROM shop.t VERSION AS OF {text}"), InvalidInput)
+
+
+@pytest.mark.parametrize(
+    "text", ["(SELECT max(id) FROM shop.t)", "coalesce((SELECT 1), 2)", "(WITH a AS (SELECT 1) SELECT 2)"]
+)
+@pytest.mark.every_case
+def test_a_query_is_no_constant(shop: Lake, text: str) -> None:
+    """Spark would look for its tables in its own catalog."""
+    error = error_of(shop, f"SELECT 1 FROM shop.t VERSION AS OF {text}")
+    assert (type(error), error.position) == (Unsupported, (1, 35))
+    assert isinstance(error_of(shop, f"CALL system.rollback_to_snapshot('shop.t', {text})"), Unsupported)

@@ -39,7 +39,7 @@ _HELP = r"""
 \?           this help
 \q           quit; Ctrl-D does too
 A statement ends with a semicolon, and may have several lines. Ctrl-C drops it. Tab completes keywords and names.
-Commands may also stand between the lines of a statement.
+Commands may also be between the lines of a statement.
 """.strip()
 
 

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from icefield.engine.choose import LOCAL
 from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.engine.rows import has_session, load_spark_engine
-from icefield.errors import InvalidInput, NeedsSpark
-from icefield.expr.query.lexer import LexemeKind
+from icefield.errors import InvalidInput, NeedsSpark, Unsupported
+from icefield.expr.query.lexer import LexemeKind, lex
 from icefield.sql.filters.zone import fixed_offset
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
@@ -66,7 +66,11 @@ def read_value(cursor: Cursor, what: str = "a value") -> Place:
 
 
 def evaluate(run: Run, place: Place, cast: str | None = None) -> object:
-    """Let Spark compute a constant expression, possibly cast to a type."""
+    """Let Spark compute a constant expression, possibly cast to a type. It knows no tables of the lake."""
+    if any(token.word == "select" for token in lex(place.text)):
+        raise place.error(
+            "a query is not a constant", hint="Run it first, and give its result as a parameter", kind=Unsupported
+        )
     if run.engine == LOCAL:
         raise place.error(repr(place.text), kind=NeedsSpark)
     text = place.text if cast is None else f"CAST({place.text} AS {cast})"
@@ -152,7 +156,7 @@ def _plain(run: Run, cursor: Cursor) -> object:
 
 
 def _accept_plain(cursor: Cursor, text: str) -> None:
-    """Take what ends a literal; where an operator stands instead, the value is more than a literal."""
+    """Take what ends a literal; where an operator follows instead, the value is more than a literal."""
     if not cursor.accept(text):
         raise _NotPlain
 
