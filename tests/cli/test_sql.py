@@ -220,3 +220,20 @@ def test_the_widest_columns_are_cut_to_fit(widths: list[int], terminal: int, exp
     found = fitted_widths(["x" * width for width in widths], [], terminal)
     assert found == expected
     assert found is None or sum(found) + 2 * (len(found) - 1) <= terminal
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE shop.stock SET qty = soundex(sku)",
+        "SELECT x FROM shop.stock LATERAL VIEW OUTER explode(array(sku)) e AS x",
+        "INSERT INTO shop.stock SELECT sku, qty FROM shop.stock",
+        "SELECT * FROM shop.stock VERSION AS OF (1 + 2)",
+    ],
+)
+@pytest.mark.every_case
+def test_a_hint_for_what_needs_spark_names_the_option(stock: Icefield, statement: str) -> None:
+    ran = stock("sql", statement, *LOCAL)
+    assert (ran.code, ran.out) == (1, "")
+    assert "hint: Leave out --engine local\n" in ran.err
+    assert "engine='" not in ran.err
