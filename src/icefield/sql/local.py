@@ -130,7 +130,8 @@ class _LocalQuery:
         for temporary in names.temporary:
             below = self._register(run, opening, temporary.query, inside)
             self._define(temporary.name, below, temporary.mention.place)
-        self._names |= {each.name: ".".join(each.parts) for each in (*names.references, *names.temporary)}
+        self._names |= {each.name: ".".join(each.parts) for each in names.references}
+        self._names |= {each.name: ".".join(each.parts) for each in names.temporary}
         return translate(run, opening.rewritten(names))
 
     def _scan(self, reference: Reference) -> None:
