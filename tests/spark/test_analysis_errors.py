@@ -71,7 +71,7 @@ def test_rows_that_cannot_be_computed_are_an_error_of_the_query(
 @pytest.mark.parametrize(
     ("statement", "verb"),
     [
-        (f"MERGE INTO shop.t USING ({MANY}) AS s ON t.id = s.id WHEN MATCHED THEN DELETE", "read the source"),
+        (f"MERGE INTO shop.t USING ({MANY}) AS s ON t.id = s.id WHEN MATCHED THEN DELETE", "merge"),
         (f"INSERT INTO shop.t REPLACE ON t.id = s.id ({MANY}) AS s", "insert"),
         (f"CACHE TABLE many AS {MANY}", "cache the rows"),
         (f"UPDATE shop.t SET id = ({MANY})", "update"),

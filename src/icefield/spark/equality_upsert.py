@@ -20,7 +20,6 @@ from icefield.model.metadata import TableMetadata
 from icefield.model.sort_order import UNSORTED
 from icefield.parquet.write.plan import WritePlan
 from icefield.spark.keyed_frame import KeyedFrame
-from icefield.spark.session.analysis_errors import explained_analysis
 from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
 from icefield.spark.types import schema_from_spark
@@ -32,7 +31,7 @@ def write_equality(frame: DataFrame, plan: EqualityPlan, base: TableMetadata, st
     """Write the rows of a frame, whose schema was checked. After an error, remove the files."""
     check_workers(frame.sparkSession)
     source = KeyedFrame.of(frame, schema_from_spark(frame.schema), plan.columns, base.schema)
-    with explained_analysis("upsert"), explained_worker_errors():
+    with explained_worker_errors():
         # An eager checkpoint: later reads use its contents, or the job fails.
         source = replace(source, frame=source.frame.localCheckpoint(eager=True))
         _check_keys(source, plan.columns)

@@ -27,7 +27,6 @@ from icefield.parquet.write.string_check import check_text
 from icefield.spark.arrow_rows import frame_of_arrow
 from icefield.spark.change.expressions import expressions_of, is_mentioned
 from icefield.spark.keyed_frame import KeysTask
-from icefield.spark.session.analysis_errors import explained_analysis
 from icefield.spark.session.session import is_remote
 from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.session.workers import check_workers
@@ -59,7 +58,7 @@ def open_frame(frame: DataFrame) -> MergeSource:
     plain = NumberedFrame.of(frame).frame
     # By its number a row is known in all branches of a plan. The checkpoint fixes it.
     numbered = plain.select("*", F.monotonically_increasing_id().alias(ROW_NUMBER))
-    with explained_analysis("read the source"), explained_worker_errors():
+    with explained_worker_errors():
         # An eager checkpoint: later reads use its contents, or the job fails.
         return MergeSource(numbered.localCheckpoint(eager=True), incoming)
 
