@@ -230,3 +230,20 @@ def test_a_dry_run_of_statements_changes_no_rows(orders: Icefield) -> None:
     refused = orders("sql", "DROP TABLE shop.orders", *LOCAL, "--dry-run")
     assert (refused.code, "no dry run" in refused.err) == (1, True)
     assert orders("snapshots", "shop.orders", "--json").out == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE shop.stock SET qty = soundex(sku)",
+        "SELECT x FROM shop.stock LATERAL VIEW OUTER explode(array(sku)) e AS x",
+        "INSERT INTO shop.stock SELECT sku, qty FROM shop.stock",
+        "SELECT * FROM shop.stock VERSION AS OF (1 + 2)",
+    ],
+)
+@pytest.mark.every_case
+def test_a_hint_for_what_needs_spark_names_the_option(stock: Icefield, statement: str) -> None:
+    ran = stock("sql", statement, *LOCAL)
+    assert (ran.code, ran.out) == (1, "")
+    assert "hint: Leave out --engine local\n" in ran.err
+    assert "engine='" not in ran.err

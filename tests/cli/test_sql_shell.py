@@ -15,7 +15,8 @@ from tests.cli.conftest import Icefield
 
 import icefield
 from icefield.cli.sql.completion import Names, complete
-from icefield.cli.sql.shell import is_complete
+from icefield.cli.sql.runner import StatementRunner
+from icefield.cli.sql.shell import Shell, is_complete
 from icefield.lake import Lake
 
 PROMPT = "icefield> "
@@ -93,13 +94,33 @@ def test_a_conversation(terminal: Terminal, tmp_path: Path) -> None:
     assert "error:" in shown
     assert "^^^" in shown
     terminal.type("SELECT 'not closed;\n", "-> ")
+    terminal.type("\\q\n", "-> ")
     assert "grace" not in terminal.interrupt()
     assert "ada" in terminal.type("SELECT min(name) FROM sh\t;\n")
     assert "no command \\x" in terminal.type("\\x\n")
+    terminal.type("SELECT id FROM\n", "-> ")
+    assert "shop.orders" in terminal.type("\\d\n", "-> ")
+    assert "ada" not in terminal.type("shop.orders;\n")
+    terminal.type("SELECT\n", "-> ")
     terminal.type("\\q\n", "")
     assert terminal.end() == 0
     history = (tmp_path / "state" / "icefield" / "sql_history").read_text()
     assert "SELECT min(name) FROM shop.orders" in history
+
+
+def test_an_error_that_nobody_foresaw_ends_the_statement_and_not_the_shell(memory_lake: Lake) -> None:
+    ran: list[str] = []
+    reported: list[str] = []
+
+    def run(_: StatementRunner, text: str) -> None:
+        ran.append(text.strip())
+        if text.strip() == "SELECT 1":
+            raise RuntimeError("an error of Spark")
+
+    shell = Shell(StatementRunner(memory_lake, "local", {}), run, lambda error: reported.append(str(error)))
+    shell.take("SELECT 1; SELECT 2;")
+    shell.take("SELECT 3;")
+    assert (ran, reported) == (["SELECT 1", "SELECT 3"], ["an error of Spark"])
 
 
 @pytest.mark.slow

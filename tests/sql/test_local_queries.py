@@ -186,6 +186,19 @@ def test_explain_shows_the_plan_without_names_of_ours(shop: Lake) -> None:
     assert "icefield_" not in row["plan"]
 
 
+def test_a_column_without_a_name_is_called_as_it_was_written(shop: Lake) -> None:
+    lake, text = shop, "SELECT (SELECT max(n) FROM {}), n IN (SELECT n FROM {} AS d) FROM {} LIMIT 1"
+    lake.sql("CREATE TEMPORARY VIEW days AS SELECT * FROM shop.days", engine="local")
+    for name in ("shop.days", "days", "shop.days.branch_main"):
+        (first, second), again = (list(query(lake, text.format(name, name, name))[0]) for _ in range(2))
+        assert f"FROM {name}" in first
+        assert f"FROM {name} AS d" in second
+        assert "icefield_" not in first + second
+        assert [first, second] == again
+    lake.sql("CREATE TABLE shop.made AS SELECT (SELECT max(n) FROM shop.days), 1 AS one", engine="local")
+    assert "icefield_" not in str(lake.table("shop.made").schema.column_names)
+
+
 def test_a_missing_duckdb_is_named_with_the_way_to_install_it(shop: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(Unsupported, match=r"pip install 'icefield\[duckdb\]'"):

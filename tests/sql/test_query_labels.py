@@ -121,8 +121,14 @@ def test_a_short_name_is_of_no_relation_whose_columns_are_not_known() -> None:
 def test_a_column_of_a_closer_relation_comes_before_a_table_further_out() -> None:
     tables, columns = {"a.t": "lake.a.t", "b.u": "lake.b.u"}, {"a.t": "id", "b.u": "id t"}
     text = "SELECT 1 FROM a.t WHERE EXISTS (SELECT t.id FROM b.u WHERE a.t.id = 1)"
-    expected = "SELECT 1 FROM t0 AS `t` WHERE EXISTS (SELECT t.id FROM t1 AS `u` WHERE `t`.id = 1)"
+    expected = "SELECT 1 FROM t0 AS `lake.a.t` WHERE EXISTS (SELECT t.id FROM t1 AS `u` WHERE `lake.a.t`.id = 1)"
     assert written(text, tables, columns) == expected
+    text = "WITH u AS (SELECT named_struct('id', 1) AS t) SELECT t.x FROM a.t WHERE (SELECT a.t.id FROM u) = 1"
+    expected = (
+        "WITH u AS (SELECT named_struct('id', 1) AS t) SELECT `lake.a.t`.x FROM t0 AS `lake.a.t` "
+        "WHERE (SELECT `lake.a.t`.id FROM u) = 1"
+    )
+    assert written(text, tables, {"a.t": "id x"}) == expected
 
 
 def test_an_alias_of_a_common_table_hides_its_name() -> None:

@@ -165,3 +165,20 @@ def test_the_queries_of_a_script_have_the_rows_of_its_transaction(shop: Lake, sp
     with pytest.raises(InvalidInput, match="DIVIDE_BY_ZERO") as caught:
         shop.sql_script("BEGIN;\nSELECT 1 / (id - 1) FROM shop.a;\nROLLBACK")
     assert caught.value.position == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["BEGIN", "START TRANSACTION READING (shop.a)", "COMMIT", "ROLLBACK", "USE shop", "CLEAR CACHE", "SET x = 1"],
+)
+@pytest.mark.every_case
+def test_a_statement_that_changes_the_session_has_no_dry_run(shop: Lake, text: str) -> None:
+    if text in ("COMMIT", "ROLLBACK"):
+        run(shop, "BEGIN")
+        change(shop, "INSERT INTO shop.a VALUES (2)")
+    with pytest.raises(Unsupported, match="no dry run of a statement that changes the session") as caught:
+        run(shop, text, dry_run=True)
+    assert caught.value.position == (1, 0)
+    assert shop.tables() == ["shop.a", "shop.b"]
+    run(shop, "ROLLBACK" if text in ("COMMIT", "ROLLBACK") else "BEGIN")
+    assert run(shop, "SHOW CURRENT NAMESPACE")[0][-1] in ("", None)

@@ -8,7 +8,6 @@ Exit codes: 0 success; 1 an error of the user or in the data, as a one-line mess
 
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,12 +16,11 @@ from typing import Any, TextIO
 import rich_click as click
 
 from icefield.arguments import is_utf8
-from icefield.cli.output import colour_system, print_error, print_warning, safe
-from icefield.cli.settings import LakeGroup, Settings, settings_from
+from icefield.cli.output import colour_system, print_error, print_warning
+from icefield.cli.settings import LakeGroup, settings_from
 from icefield.cli.streams import OutputFailed, open_streams, run_to_the_end
+from icefield.cli.unexpected import print_unexpected, show_traceback
 from icefield.errors import IcefieldError, IcefieldWarning
-from icefield.secrets import redact, secrets_of, secrets_of_environment, secrets_of_text
-from icefield.storage.disk import DISK_IS_FULL, FREE_SPACE
 
 OK, USERS_FAULT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -193,20 +191,13 @@ def _run(arguments: Sequence[str]) -> int:
         print_error(error.format_message(), _usage_hint(error))
         return USERS_FAULT
     except IcefieldError as error:
-        _show_traceback(settings)
+        show_traceback(settings)
         print_error(error.message, error.hint, error.excerpt)
         return USERS_FAULT
     except OutputFailed:
         raise
     except Exception as error:
-        _show_traceback(settings)
-        if isinstance(error, OSError) and error.errno in DISK_IS_FULL:
-            print_error(f"a disk is full: {error}", FREE_SPACE)
-            return USERS_FAULT
-        what = redact(str(error), _secrets(settings)).strip().splitlines()
-        summary = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
-        print_error(f"{summary} (this is a bug in icefield)", None if settings.debug else "Run it again with --debug")
-        return OUR_FAULT
+        return USERS_FAULT if print_unexpected(error, settings) else OUR_FAULT
     return result if isinstance(result, int) else OK
 
 
@@ -233,13 +224,3 @@ def _show_warning(
         print_warning(str(message))
     else:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
-
-
-def _show_traceback(settings: Settings) -> None:
-    if settings.debug:
-        sys.stderr.write(safe(redact(traceback.format_exc(), _secrets(settings)), keep_lines=True))
-
-
-def _secrets(settings: Settings) -> list[str]:
-    own = [*secrets_of(settings.properties), *secrets_of_text(settings.lake or "")]
-    return [*own, *secrets_of_environment(os.environ)]

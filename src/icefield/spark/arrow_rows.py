@@ -1,7 +1,6 @@
 """Local Arrow rows as a DataFrame, and a DataFrame as local Arrow rows. Raises InvalidInput."""
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
@@ -28,7 +27,7 @@ def arrow_of_frame(frame: DataFrame) -> pa.Table:
     with logged_once(), explained_worker_errors():
         try:
             return frame.toArrow()
-        except PySparkException as error:
+        except Exception as error:  # depending on the plan, Spark raises errors of values as errors of the JVM, too
             why = error_of_value(error) or error_of_function(error)
             if why is None:
                 raise

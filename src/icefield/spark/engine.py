@@ -21,7 +21,6 @@ from icefield.plan.plan import ScanPlan
 from icefield.spark.arrow_rows import arrow_of_frame, frame_of_arrow
 from icefield.spark.attach import attach_tables, detach_tables
 from icefield.spark.change import source
-from icefield.spark.change.change import explained_analysis
 from icefield.spark.change.insert import rows_to_insert
 from icefield.spark.changelog import make_changelog
 from icefield.spark.data_source.data_source import register
@@ -31,6 +30,7 @@ from icefield.spark.read.logical_columns import narrow
 from icefield.spark.read.native_read import FilesToRead
 from icefield.spark.read.read import read_files
 from icefield.spark.row_engine import SparkRowEngine
+from icefield.spark.session.analysis_errors import explained_analysis
 from icefield.spark.session.java import JavaHome, find_java_home
 from icefield.spark.session.liveness import liveness_of
 from icefield.spark.session.session import find_session, is_remote, session

@@ -19,9 +19,13 @@ from icefield.expr.query.tokens import quoted
 from icefield.lake import Lake
 from icefield.model.names import TableName
 from icefield.sql.commands.statements import COMMANDS
+from icefield.sql.commands.use import Use
 from icefield.sql.query.read import open_relation
+from icefield.sql.query.spark_statements import SparkStatement
 from icefield.sql.query.statements import QUERIES
+from icefield.sql.query.temporary_views import CacheTable, ClearCache, UncacheTable
 from icefield.sql.rows.statements import CHANGES
+from icefield.sql.rows.transactions import Begin, End
 from icefield.sql.schema.statements import DEFINITIONS
 from icefield.sql.session import Explained, Rows, Run, SqlSession, Statement
 from icefield.sql.syntax.cursor import Cursor, Name, Parameters
@@ -33,6 +37,8 @@ from icefield.types.schema import Schema
 Parser = Callable[[Cursor], Statement]
 PARSERS: Mapping[str, Parser] = {**QUERIES, **DEFINITIONS, **CHANGES, **COMMANDS}
 
+# Statements that change the session of the lake or of Spark, and no table.
+_OF_THE_SESSION = (Begin, End, Use, CacheTable, UncacheTable, ClearCache, SparkStatement)
 _EXPLAIN_MODES = ("extended", "codegen", "cost", "formatted")
 # Settings of the session that are both true, and what they are by default.
 _NAMES_IN_DOUBLE_QUOTES = {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "false"}
@@ -117,7 +123,10 @@ class Statements:
         cursor = Cursor(text, end=check_single(text), parameters=run.parameters)
         _refuse_names_in_double_quotes(text, run)
         try:
-            return parse_statement(cursor).run(replace(run, text=text))
+            statement = parse_statement(cursor)
+            if run.is_dry_run and isinstance(statement, _OF_THE_SESSION):
+                raise Unsupported("there is no dry run of a statement that changes the session")
+            return statement.run(replace(run, text=text))
         except IcefieldError as error:
             point_at(error, Cursor(text).place)
             raise

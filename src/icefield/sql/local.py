@@ -93,6 +93,7 @@ class _LocalQuery:
         self._connection.execute("SET TimeZone = 'UTC'")
         self._pins = Pins(run)
         self._relations: list[ScannedRelation] = []
+        self._names: dict[str, str] = {}  # as written, by the names that are for them in the text for DuckDB
         self._query = self._open(run, place, ())
 
     def table(self) -> pa.Table:
@@ -100,7 +101,9 @@ class _LocalQuery:
         with self._explained(self._place):
             result = self._connection.execute(self._query.sql, self._query.values)
             kinds = [str(column[1]) for column in result.description]
-            return _with_integers(result.to_arrow_table(), kinds)
+            rows = _with_integers(result.to_arrow_table(), kinds)
+        # A column without a name is called as its expression, which may be a query.
+        return rows.rename_columns([without_generated(name, self._names) for name in rows.column_names])
 
     def plan(self) -> str:
         """Return how it would be run."""
@@ -127,6 +130,8 @@ class _LocalQuery:
         for temporary in names.temporary:
             below = self._register(run, opening, temporary.query, inside)
             self._define(temporary.name, below, temporary.mention.place)
+        self._names |= {each.name: ".".join(each.parts) for each in names.references}
+        self._names |= {each.name: ".".join(each.parts) for each in names.temporary}
         return translate(run, opening.rewritten(names))
 
     def _scan(self, reference: Reference) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import rich_click as click
@@ -17,6 +18,7 @@ from icefield.cli.row_output import GRID_ROWS, PARQUET, WRITERS, Rows, write_fil
 from icefield.cli.settings import Settings, SnapshotCommand
 from icefield.cli.sql.runner import StatementRunner
 from icefield.cli.sql.shell import run_shell
+from icefield.cli.unexpected import print_unexpected
 from icefield.engine.choose import AUTO, ENGINES, EngineName
 from icefield.errors import InvalidInput
 from icefield.expr.query.lexer import lex
@@ -89,7 +91,11 @@ def sql(  # noqa: PLR0913 - one parameter per option
     values = {name: typed(text) for name, text in parameters.items()}
     if statement is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
         with open_lake(settings) as lake:
-            run_shell(StatementRunner(lake, engine, values, is_dry_run=dry_run), replace(printer, is_timed=True).print)
+            run_shell(
+                StatementRunner(lake, engine, values, is_dry_run=dry_run),
+                replace(printer, is_timed=True).print,
+                partial(print_unexpected, settings=settings),
+            )
         return
     script = _text(statement, file)
     statements = list(split_script(script))

@@ -4,7 +4,8 @@ With the engine `auto`, queries and statements that contain one run on Spark, an
 only Spark can evaluate them. Spark is started once, by the first statement that needs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from icefield.cli.output import stderr_console
 from icefield.cli.progress import show_wait
 from icefield.engine.choose import AUTO, LOCAL, SPARK, EngineName
 from icefield.engine.rows import has_session, load_spark_engine
-from icefield.errors import NeedsSpark
+from icefield.errors import IcefieldError, NeedsSpark
 from icefield.expr.query.lexer import lex
 from icefield.lake import Lake
 from icefield.sql.execute import Statements, is_query
@@ -49,7 +50,8 @@ class StatementRunner:
 
     def _open(self, text: str) -> Any:
         if self._engine != AUTO:
-            return self._on(text, self._engine)
+            with _hints_of_options():
+                return self._on(text, self._engine)
         if is_query(text) or any(token.word == "select" for token in lex(text)):
             return self._on(text, SPARK)
         try:
@@ -62,3 +64,14 @@ class StatementRunner:
             with show_wait("Starting Spark"):
                 _ = self.lake.spark
         return self._statements.open(text, self._parameters, engine, is_dry_run=self._is_dry_run)
+
+
+@contextmanager
+def _hints_of_options() -> Iterator[None]:
+    """Let hints that name an argument of Python name the option instead."""
+    try:
+        yield
+    except IcefieldError as error:
+        if error.hint is not None and "engine='" in error.hint:
+            error.hint = "Leave out --engine local"
+        raise

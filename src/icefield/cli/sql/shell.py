@@ -15,6 +15,7 @@ from typing import Any
 from icefield.cli.output import print_error, print_text, talk
 from icefield.cli.sql.completion import DELIMITERS, Names, complete
 from icefield.cli.sql.runner import StatementRunner
+from icefield.cli.streams import OutputFailed
 from icefield.errors import IcefieldError
 from icefield.expr.query.lexer import LexemeKind, lex
 from icefield.sql.syntax.place import as_written
@@ -29,6 +30,8 @@ PROMPT, MORE = "icefield> ", "       -> "
 HISTORY_LINES = 2_000
 
 RunStatement = Callable[[StatementRunner, str], None]
+# Prints an error that is not of this package, such as one of Spark.
+Report = Callable[[Exception], object]
 
 _HELP = r"""
 \d           list tables and views
@@ -36,6 +39,7 @@ _HELP = r"""
 \?           this help
 \q           quit; Ctrl-D does too
 A statement ends with a semicolon, and may have several lines. Ctrl-C drops it. Tab completes keywords and names.
+Commands may also be between the lines of a statement.
 """.strip()
 
 
@@ -43,9 +47,9 @@ class Quit(Exception):
     """The user leaves the shell."""
 
 
-def run_shell(runner: StatementRunner, run: RunStatement) -> None:
+def run_shell(runner: StatementRunner, run: RunStatement, report: Report) -> None:
     """Read statements from the terminal and run them, until the user leaves."""
-    shell = Shell(runner, run)
+    shell = Shell(runner, run, report)
     editor: Any = readline
     talk(f"Icefield SQL on {runner.lake.warehouse}. \\? shows help, \\q quits.")
     with suppress(Quit, EOFError), _history(editor):
@@ -60,9 +64,10 @@ def run_shell(runner: StatementRunner, run: RunStatement) -> None:
 class Shell:
     """The statement that is being typed, and what is done when it is complete."""
 
-    def __init__(self, runner: StatementRunner, run: RunStatement) -> None:
+    def __init__(self, runner: StatementRunner, run: RunStatement, report: Report) -> None:
         self._runner = runner
         self._run = run
+        self._report = report
         self._lines: list[str] = []
         self._names = Names(runner.lake)
         self._editor: Any = None
@@ -78,7 +83,7 @@ class Shell:
 
     def take(self, line: str) -> None:
         """Take a line as if it was typed."""
-        if not self._lines and line.lstrip().startswith("\\"):
+        if line.lstrip().startswith("\\") and not is_open("\n".join(self._lines)):
             self._remember(line)
             self._command(line.strip())
             return
@@ -127,6 +132,11 @@ class Shell:
         except KeyboardInterrupt:
             print_error("interrupted")
             return False
+        except OutputFailed:
+            raise
+        except Exception as error:  # the shell goes on, and an open transaction stays open
+            self._report(error)
+            return False
         return True
 
     def _command(self, line: str) -> None:
@@ -167,6 +177,11 @@ def is_complete(text: str) -> bool:
     for token in lex(text):
         last = token
     return last is None or (last.kind is not LexemeKind.UNCLOSED and last.text == ";")
+
+
+def is_open(text: str) -> bool:
+    """Return whether a text ends inside of quotes or of a comment."""
+    return any(token.kind is LexemeKind.UNCLOSED for token in lex(text))
 
 
 @contextmanager

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from icefield.ambient import SystemAmbient
 from icefield.cache.reading import ReadContext
 from icefield.engine.change import Changed, ChangePlan, Clause, Effect, RowCounts, When
-from icefield.errors import IcefieldError, InvalidInput
 from icefield.expr.bind.bound import columns_of
 from icefield.model.metadata import TableMetadata
 from icefield.parquet.read.read import TableFiles
@@ -40,7 +38,7 @@ from icefield.spark.change.task import CLAUSE, FILE, NO_CLAUSE, POS, SOURCE, App
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
 from icefield.spark.read.native_read import FilesToRead, FreeNames
 from icefield.spark.read.read import read_files
-from icefield.spark.session.analysis_errors import error_of_function, error_of_value, first_line, logged_once
+from icefield.spark.session.analysis_errors import explained_analysis
 from icefield.spark.session.worker_errors import explain_worker_error
 from icefield.spark.session.workers import check_workers
 from icefield.spark.task_result import RESULTS, unpacked_results
@@ -50,7 +48,6 @@ from icefield.types import metadata_columns
 from icefield.types.metadata_columns import POSITION, ROW_ID, is_metadata_column, with_free_names
 from icefield.types.schema import Schema
 
-_TOO_MANY_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 Restrict = Callable[[DataFrame, Sequence[str]], DataFrame]
 
 
@@ -282,29 +279,6 @@ def change_matching(change: SparkChange, clause: Clause) -> Changed:
         frames = [pieces_of_table(change, rows, [(0, clause)], side)]
         results = change.run(frames, refuses_twice=False)
     return total(results, [clause])
-
-
-@contextmanager
-def explained_analysis(verb: str) -> Iterator[None]:
-    """Raise InvalidInput for an expression that Spark rejects, or that fails for a row."""
-    try:
-        with logged_once():
-            yield
-    except IcefieldError:
-        raise
-    except Exception as error:
-        # Depending on the plan, Spark raises errors of values as errors of the JVM, too.
-        if _TOO_MANY_ROWS in str(error):
-            raise InvalidInput(
-                f"cannot {verb}: a subquery that is used as a value returned more than one row",
-                hint="Aggregate it, or use IN",
-            ) from error
-        if reason := error_of_value(error) or error_of_function(error):
-            raise InvalidInput(f"cannot {verb}: an expression fails: {reason}") from error
-        if not isinstance(error, AnalysisException):
-            raise
-        reason, _, _ = first_line(error).partition(" Did you mean one of the following?")
-        raise InvalidInput(f"cannot {verb}: Spark rejects an expression: {reason}") from error
 
 
 def total(results: Sequence[TaskResult], clauses: Sequence[Clause]) -> Changed:

@@ -25,7 +25,6 @@ from icefield.spark.change.change import (
     Matches,
     Restrict,
     SparkChange,
-    explained_analysis,
     first_clause,
     pieces_of_table,
     replaces,
@@ -39,6 +38,7 @@ from icefield.spark.change.source import SourceRows
 from icefield.spark.change.store_assignment import never_fails
 from icefield.spark.change.task import CLAUSE, NO_CLAUSE, SOURCE, Row
 from icefield.spark.read.logical_columns import ColumnOrText, select_all
+from icefield.spark.session.analysis_errors import explained_analysis
 from icefield.spark.types import logical_field
 
 MOST_ROWS_TO_BROADCAST = 1_000_000  # of the columns that ON needs

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import array, expr, lit
 
 from icefield.engine.queries.sql import RefusedBySpark, SparkText
-from icefield.spark.session.analysis_errors import logged_once
+from icefield.spark.session.analysis_errors import error_of_value, explained_analysis, logged_once
 from icefield.spark.session.session import active_in_jvm, is_remote
+from icefield.spark.session.worker_errors import explained_worker_errors
 from icefield.spark.sql.refusals import refusal_of
 from icefield.spark.sql.relations import find_relations
 
@@ -48,7 +49,11 @@ class SessionSql:
         """Compute the only value of a query of one row and one column."""
         frame = self.run(text)
         with _refusals(text.text), logged_once():
-            return frame.toArrow().column(0)[0].as_py()
+            value = frame.toArrow().column(0)[0]
+        try:
+            return value.as_py()
+        except (ValueError, OverflowError) as error:
+            raise RefusedBySpark("", f"the value is out of range: {error}") from error
 
     def has_temporary_view(self, name: str) -> bool:
         """Return whether the session has a temporary view of its own."""
@@ -67,6 +72,10 @@ class SessionSql:
 
     def keep(self, frame: DataFrame, *, is_lazy: bool) -> DataFrame:
         """Let Spark keep the rows of a DataFrame; return a DataFrame of the kept rows."""
+        with explained_analysis("cache the rows"), explained_worker_errors():
+            return self._keep(frame, is_lazy=is_lazy)
+
+    def _keep(self, frame: DataFrame, *, is_lazy: bool) -> DataFrame:
         if self._is_remote:
             # The server ends the caching of each DataFrame that a text refers to.
             return frame.localCheckpoint(eager=not is_lazy)
@@ -131,4 +140,7 @@ def _refusals(text: str) -> Iterator[None]:
     except Exception as error:
         if "StackOverflowError" in str(error):
             raise RefusedBySpark("", "the statement is too large for Spark to parse") from error
+        # Depending on the plan, Spark raises errors of values as errors of the JVM, too.
+        if reason := error_of_value(error):
+            raise RefusedBySpark("", reason) from error
         raise

@@ -8,6 +8,7 @@ A table has them only where a query names them, and `*` does not show them, as i
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from icefield.errors import Unsupported
 from icefield.plan.partition.values import partition_fields
 from icefield.sql.query.references import Reference
 from icefield.sql.text.rewrite import Edit
@@ -16,12 +17,23 @@ from icefield.types.metadata_columns import with_metadata_columns
 
 
 def with_hidden_columns(reference: Reference, shape: Shape) -> Reference:
-    """Return a reference that reads the metadata columns of its table that the query names."""
+    """Return a reference that reads the metadata columns of its table that the query names.
+
+    Raises Unsupported in a natural join, which would compare them.
+    """
     if not reference.is_table or reference.table is None:
         return reference
     hidden = _hidden_of(reference)
     wanted = sorted({found for name in shape.qualified for found in _named(name, reference.mention, hidden)})
-    return replace(reference, columns=[*reference.version.schema.column_names, *wanted]) if wanted else reference
+    if not wanted:
+        return reference
+    if reference.mention.scope.is_natural:
+        raise reference.mention.place.error(
+            f"cannot read the metadata column {wanted[0]} in a natural join",
+            hint="Name the columns of the join: USING (...)",
+            kind=Unsupported,
+        )
+    return replace(reference, columns=[*reference.version.schema.column_names, *wanted])
 
 
 def edits_of_stars(shape: Shape, references: Sequence[Reference]) -> Iterator[Edit]:

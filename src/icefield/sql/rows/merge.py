@@ -6,7 +6,7 @@ those of `Table.merge`, in the order in which they are written.
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from icefield.catalog.catalog import Kind
 from icefield.dml.verbs import MERGE
 from icefield.engine.change import When
 from icefield.engine.choose import LOCAL
-from icefield.engine.rows import is_spark
+from icefield.engine.rows import is_spark, load_spark_engine
 from icefield.errors import IcefieldError, InvalidInput, Unsupported
 from icefield.expr.values.scope import SOURCE
 from icefield.sql.counts import counts_of_change
@@ -121,13 +121,16 @@ class Merge:
         values = [each.value for clause in self.clauses for each in clause.assigned or ()]
         reads = self.source.reads_lake
         with Subqueries.opened(run, self.target, MERGE, self.cursor, values, more=reads) as opened, self._at_stars():
-            result = starting_spark(
-                run,
-                lambda: self._builder(opened).execute(dry_run=run.is_dry_run),
-                *self._places,
-                values=self._shown,
-                written=opened.written,
-            )
+            # What fails for a row of a DataFrame of the caller is Spark's to tell; the query is of the statement.
+            is_query = self.source.query is not None and run.engine != LOCAL
+            with load_spark_engine().explained("merge") if is_query else nullcontext():
+                result = starting_spark(
+                    run,
+                    lambda: self._builder(opened).execute(dry_run=run.is_dry_run),
+                    *self._places,
+                    values=self._shown,
+                    written=opened.written,
+                )
         return counts_of_change(result)
 
     def explain(self, run: Run, mode: str) -> str:

@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 from icefield.engine.choose import LOCAL
 from icefield.engine.queries.sql import RefusedBySpark, SparkText
 from icefield.engine.rows import has_session, load_spark_engine
-from icefield.errors import InvalidInput, NeedsSpark
-from icefield.expr.query.lexer import LexemeKind
+from icefield.errors import InvalidInput, NeedsSpark, Unsupported
+from icefield.expr.query.lexer import LexemeKind, lex
 from icefield.sql.filters.zone import fixed_offset
 from icefield.sql.session import Run
 from icefield.sql.syntax.cursor import Cursor
@@ -34,6 +34,7 @@ _UNITS = frozenset(
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _WHOLE = frozenset({"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -65,7 +66,11 @@ def read_value(cursor: Cursor, what: str = "a value") -> Place:
 
 
 def evaluate(run: Run, place: Place, cast: str | None = None) -> object:
-    """Let Spark compute a constant expression, possibly cast to a type."""
+    """Let Spark compute a constant expression, possibly cast to a type. It knows no tables of the lake."""
+    if any(token.word == "select" for token in lex(place.text)):
+        raise place.error(
+            "a query is not a constant", hint="Run it first, and give its result as a parameter", kind=Unsupported
+        )
     if run.engine == LOCAL:
         raise place.error(repr(place.text), kind=NeedsSpark)
     text = place.text if cast is None else f"CAST({place.text} AS {cast})"
@@ -100,7 +105,7 @@ def as_moment(value: object, zone: tzinfo | None) -> datetime | None:
         case bool():
             return None
         case int() | float() | Decimal():
-            return datetime.fromtimestamp(float(value), UTC)
+            return _of_seconds(value)
         case datetime():
             return _in_zone(value, zone)
         case date():
@@ -145,9 +150,15 @@ def _plain(run: Run, cursor: Cursor) -> object:
         return -value
     if cursor.accept("("):
         value = _plain(run, cursor)
-        cursor.expect(")")
+        _accept_plain(cursor, ")")
         return value
     return _of_word(run, cursor)
+
+
+def _accept_plain(cursor: Cursor, text: str) -> None:
+    """Take what ends a literal; where an operator follows instead, the value is more than a literal."""
+    if not cursor.accept(text):
+        raise _NotPlain
 
 
 def _of_word(run: Run, cursor: Cursor) -> object:
@@ -171,10 +182,9 @@ def _of_word(run: Run, cursor: Cursor) -> object:
         return datetime.fromtimestamp(run.lake.ambient.now_ms() / 1000, UTC)
     if cursor.accept("cast", "("):
         value = _plain(run, cursor)
-        cursor.expect("as")
+        _accept_plain(cursor, "as")
         kind = cursor.identifier("a type").lower()
-        if not cursor.accept(")"):
-            raise _NotPlain
+        _accept_plain(cursor, ")")
         return _converted(value, kind, session_zone(run))
     raise _NotPlain
 
@@ -186,7 +196,7 @@ def _list(run: Run, cursor: Cursor) -> list[object]:
     while not cursor.accept(")"):
         values.append(_plain(run, cursor))
         if not cursor.is_at(")"):
-            cursor.expect(",")
+            _accept_plain(cursor, ",")
     return values
 
 
@@ -247,6 +257,14 @@ _CASTS: Mapping[str, Callable[[object], object]] = {
     "timestamp_ntz": _to_local_time,
     "double": _to_float,
 }
+
+
+def _of_seconds(value: float | Decimal) -> datetime | None:
+    """Return a number of seconds since 1970 as a moment; None for a number that is none in Python."""
+    try:
+        return _EPOCH + timedelta(microseconds=int(Decimal(value) * 1_000_000))
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _in_zone(time: datetime, zone: tzinfo | None) -> datetime | None:

@@ -4,8 +4,9 @@
     SELECT a.t.x, t.y FROM a.t JOIN b.t ON …          ->  SELECT `lake.a.t`.x, `t`.y FROM … AS `lake.a.t` JOIN … AS `t`
 
 A relation without an alias gets the last part of its name, by which Spark resolves names as it would those of the
-author, ambiguous ones included. Only where a longer name has to tell it from another relation of that last part, it
-gets its whole name. A short name is then given to the only relation that has the column, or refused.
+author, ambiguous ones included. Only where a longer name has to tell it from another relation of that last part, or is
+in a subquery, whose own columns could hide it, it gets its whole name. A short name is then given to the only relation
+that has the column, or refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,9 +80,7 @@ def _labels(
         labels |= {id(each.mention): ".".join(each.full) for each in relations if _has_rival(each, known)}
     for name, found in owners:
         for each in found.relations if found.width > 1 and found.is_one else ():
-            # A closer relation may have the alias by which this name would find its table.
-            is_taken = _is_taken(each.full[-1].lower(), name.scope, each.mention.scope)
-            if is_taken or _has_rival(each, known):
+            if _is_further_out(name.scope, each.mention.scope) or _has_rival(each, known):
                 labels[id(each.mention)] = ".".join(each.full)
     return labels
 
@@ -110,11 +109,11 @@ def _full(mention: Mention, known: Mapping[int, Replaced]) -> tuple[str, ...]:
     return mention.parts if each is None else each.full
 
 
-def _is_taken(label: str, inner: Scope, owner: Scope) -> bool:
+def _is_further_out(inner: Scope, owner: Scope) -> bool:
+    """Return whether a SELECT between two has relations, of which an alias or a column may hide a name."""
     scope: Scope | None = inner
     while scope is not None and scope is not owner:
-        names = {mention.parts[-1].lower() for mention in scope.mentions if mention.alias is None and mention.parts}
-        if label in names | scope.aliases:
+        if scope.mentions or scope.aliases:
             return True
         scope = scope.outer
     return False

@@ -100,6 +100,7 @@ class _Finder:
             elif word == "from" and self._begins_from(at):
                 in_from, at = True, self.relation(at + 1, common, scope)
             elif word == "join" or (text == "," and in_from):
+                scope.is_natural |= "natural" in (self._word(each) for each in range(at - 3, at))
                 at = self.relation(at + 1, common, scope)
             elif word in _SET_OPERATORS and not self._is_after_star(at):
                 at += 2 if self._word(at + 1) in ("all", "distinct") else 1
@@ -263,8 +264,7 @@ class _Finder:
         place = self._place(at, at + 3)
         after = self._end_of_sample(at + 3)
         next_at, alias = self._aliased(after, scope)
-        name = self._tokens[at + 1].name
-        insert_at = self._tokens[after - 1].end
+        name, insert_at = self._tokens[at + 1].name, self._tokens[after - 1].end
         self.mentions.append(Mention((), place, place, insert_at, scope, alias, frame=name))
         return next_at
 
@@ -314,9 +314,8 @@ class _Finder:
             at += 1
         elif not self._is_alias(at):
             return at, None
-        alias = self._tokens[at].name
+        alias, at = self._tokens[at].name, at + 1
         scope.aliases.add(alias.lower())
-        at += 1
         return (self._end_of_group(at) if self._text(at) == "(" else at), alias
 
     def _is_alias(self, at: int) -> bool:
@@ -354,7 +353,8 @@ class _Finder:
         return is_typed or is_call or token.kind in _LITERALS or token.text in ("(", "-", "+", "?", ":")
 
     def _begins_star(self, at: int) -> bool:
-        return self._word(at - 1) in ("select", "distinct", "all") or self._text(at - 1) in (",", "*/")
+        is_argument = self._text(at - 1) == "(" and self._word(at - 2) != "count"  # which counts rows, not columns
+        return is_argument or self._word(at - 1) in ("select", "distinct", "all") or self._text(at - 1) in (",", "*/")
 
     def _is_after_star(self, at: int) -> bool:
         return at > 0 and self._tokens[at - 1].text == "*" and self._text(at + 1) == "("

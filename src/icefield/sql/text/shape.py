@@ -19,11 +19,15 @@ class Travel:
 
 @dataclass(eq=False)
 class Scope:
-    """The relations that columns of one SELECT may refer to, and the SELECT around it."""
+    """The relations that columns of one SELECT may refer to, and the SELECT around it.
+
+    is_natural: some of them are joined by all columns of the same names.
+    """
 
     outer: "Scope | None" = None
     mentions: "list[Mention]" = field(default_factory=list)
     aliases: set[str] = field(default_factory=set)
+    is_natural: bool = False
 
 
 @dataclass(frozen=True, eq=False)
