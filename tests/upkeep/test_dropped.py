@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from tests.upkeep.fixtures import FUTURE, Yard, ids, make_yard, rows
@@ -168,6 +169,31 @@ def test_a_purge_before_the_swap_of_a_drop_does_not_forget_the_drop(
     (done,) = yard.lake.purge_dropped()
     assert done.files_deleted > 0
     assert list(yard.store.list(place)) == []
+
+
+def test_of_two_drops_at_once_that_of_the_latest_version_counts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by seed 1035169 of the simulation of collectors: the first one wrote its record last, and did not land."""
+    table = yard.table()
+    table.append(rows(1))
+    real = DroppedTables._next_number
+
+    def let_others_go_first(drops: DroppedTables, uuid: UUID) -> int:
+        monkeypatch.setattr(DroppedTables, "_next_number", real)
+        number = real(drops, uuid)
+        other = yard.lake_again()
+        other.table("t.t").append(rows(2))
+        other.drop_table("t.t")
+        monkeypatch.setattr(yard.lake.catalog, "swap", fail)
+        return number
+
+    def fail(_: object) -> None:
+        raise CommitStateUnknown("no response")
+
+    monkeypatch.setattr(DroppedTables, "_next_number", let_others_go_first)
+    with pytest.raises(CommitStateUnknown):
+        yard.lake.drop_table("t.t")
+    monkeypatch.undo()
+    assert ids(yard.lake.undrop("t.t")) == [1, 2]
 
 
 @pytest.mark.parametrize("to", ["t.t", "t.u"])

@@ -12,7 +12,8 @@ record means nothing. Everything goes by the table's uuid.
 A restore and a purge exclude each other: each creates its claim and then looks for those of the other kind, so one of
 the two sees the other and gives up. A restore whose outcome is unknown keeps its claim, which a purge honours for a
 day; a purge looks once more, after its claim, whether the catalog has the table. If a restored table is dropped again,
-only the newest record counts: the one with the highest number, because two drops may have the same time in the store.
+only the newest record counts: the one with the highest number, because two drops may have the same time in the store;
+of drops at once, which may have the same number, the one of the latest version.
 Raises NotFound, InvalidInput, CatalogError, and CorruptFile for a record that cannot be read.
 """
 
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 from icefield.backend import Backend
 from icefield.catalog.catalog import PointerSwap
 from icefield.commit.load import load_table_metadata
-from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion
+from icefield.commit.operations.tables import IN_FLIGHT_MS, TableVersion, metadata_number
 from icefield.commit.relocate import Explain, Progress
 from icefield.commit.validate.ownership import claim_of, guard_of
 from icefield.commit.validate.references import remove_quietly
@@ -109,7 +110,7 @@ class _Drop:
 
     table: DroppedTable
     location: str
-    order: tuple[int, int]
+    order: tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -343,7 +344,8 @@ class DroppedTables:
                 file.modified_ms + record.undrop_ms if record.purge else None,
                 name.removesuffix(".json"),
             )
-            yield _Drop(dropped, file.location, (record.number, file.modified_ms))
+            version = metadata_number(record.metadata_location) or 0
+            yield _Drop(dropped, file.location, (record.number, version, file.modified_ms))
 
     def _next_number(self, table: uuid.UUID) -> int:
         try:
