@@ -70,7 +70,9 @@ class Rows:
         if len(tables) == 1:
             return cls.trusted(tables[0])
         alike = all(table.schema == tables[0].schema for table in tables)
-        return cls.trusted(pa.concat_tables(tables, promote_options="none" if alike else "permissive"))
+        if alike:
+            return cls.trusted(pa.concat_tables(tables))
+        return cls.trusted(pa.concat_tables(with_types_of_values(tables), promote_options="permissive"))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Rows) and bool(self.table.equals(other.table))
@@ -154,3 +156,24 @@ class Rows:
         """Return the rows without some optional columns."""
         dropped = list(names)
         return self.trusted(self.table.drop_columns(dropped)) if dropped else self
+
+
+def with_types_of_values(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Give columns that have nulls alone the type that they have elsewhere.
+
+    A void partition field is of its source's type, which may have been promoted since: from date to timestamp.
+    """
+    first, found = tables[0].schema, list(tables)
+    if all(table.schema.equals(first) for table in tables):
+        return found
+    for name in first.names:
+        having = [at for at, table in enumerate(found) if name in table.column_names]
+        types = {found[at].schema.field(name).type for at in having}
+        if len(types) > 1:
+            kinds = [found[at].schema.field(name).type for at in having if found[at][name].null_count < len(found[at])]
+            kind = kinds[-1] if kinds else found[having[-1]].schema.field(name).type
+            for at in having:
+                place, rows = found[at].column_names.index(name), len(found[at])
+                if found[at][name].null_count == rows:
+                    found[at] = found[at].set_column(place, name, pa.nulls(rows, kind))
+    return found

@@ -348,9 +348,8 @@ class DroppedTables:
                 file.modified_ms + record.undrop_ms if record.purge else None,
                 name.removesuffix(".json"),
             )
-            version = metadata_number(record.metadata_location)
-            order = (record.number, -1 if version is None else version, file.modified_ms)
-            yield _Drop(dropped, file.location, order)
+            version = metadata_number(record.metadata_location) or 0
+            yield _Drop(dropped, file.location, (record.number, version, file.modified_ms))
 
     def _next_number(self, table: uuid.UUID) -> int:
         try:

@@ -20,6 +20,7 @@ from icefield.codec.avro.schema import ROOT_ID, Value
 from icefield.codec.manifest.columns import DATA_FILE_COLUMN, PLAN, ManifestColumns, manifest_program
 from icefield.codec.manifest.rows import ManifestEntries
 from icefield.codec.manifest.schema import DATA_FILE_ID, KINDS, PARTITION_ID, PATHS, partition_column
+from icefield.codec.rows import with_types_of_values
 from icefield.errors import CorruptFile, InvalidInput
 from icefield.types.arrays import Longs
 
@@ -100,7 +101,7 @@ def _in_order(tables: list[pa.Table]) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     try:
-        table = pa.concat_tables(tables, promote_options="permissive")
+        table = pa.concat_tables(with_types_of_values(tables), promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidInput(f"cannot decode manifests of different partition specs together: {error}") from error
     return table.take(pc.sort_indices(table[MANIFEST_COLUMN]))
