@@ -96,6 +96,7 @@ COMMAND_OF = {
     "Table.statistics": "statistics",
     "Table.sweep": "sweep",
     "Table.head": "query",  # --limit
+    "Table.limit": "query",  # --limit
     "Table.to_arrow": "query",
     "Table.undo": "undo",
     "Table.update": "update",
@@ -190,6 +191,8 @@ NO_OPTION = {
     "Lake.create_view.columns": "names in the query: SELECT … AS name",
     "Lake.branch.retention": "for each table, with `branch`",
     "Lake.tag.retention": "for each table, with `tag`",
+    "Lake.preview_refs.kind": "`lake-branch` or `lake-tag`",
+    "Lake.preview_refs.retention": "for each table, with `branch` and `tag`",
     "Table.check_branch.beside": "`publish` opens them",
     "Table.remove_orphans.most_locations": "how many locations the result has",
 }

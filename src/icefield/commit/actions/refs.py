@@ -70,7 +70,7 @@ class CreateRef:
         snapshot = base.snapshot_by_id(self.ref.snapshot_id)
         known = base.refs.get(self.name)
         if self.name == MAIN:
-            raise InvalidInput(f"{MAIN} already exists; it moves by writes, rollback or publish")
+            raise AlreadyExists(f"{MAIN} already exists; it moves by writes, rollback or publish")
         if known is not None and not self.replaces:
             raise AlreadyExists(f"the table has a {known.kind} {self.name!r} already", hint="Drop it first")
         check_unprotected(base, self.name, "replace")

@@ -9,7 +9,7 @@ from typing import Any
 from icefield.arguments import check_arguments
 from icefield.deferred import deferred_imports
 from icefield.showing import html_table
-from icefield.table.reading.readable import HEAD_ROWS
+from icefield.table.reading.readable import HEAD_ROWS, LimitedRows
 
 with deferred_imports(__name__):
     import pyarrow as pa
@@ -68,6 +68,10 @@ class TableReads(ABC):
     ) -> Any:
         """Return rows as a DuckDB relation: `scan(where, select, as_of).to_duckdb(connection)`."""
         return self.scan(where, select, as_of).to_duckdb(connection)
+
+    def limit(self, count: int) -> LimitedRows:
+        """Return the first rows in reading order, at most so many: `scan().limit(count)`."""
+        return self.scan().limit(count)
 
     def head(self, count: int = HEAD_ROWS) -> pa.Table:
         """Return some rows as an Arrow table. Reading stops when they are read."""
