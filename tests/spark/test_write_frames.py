@@ -1,7 +1,10 @@
 """Frames of every make are written as the same rows through Arrow are: names, defaults, keys, and the order claimed."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread, Timer
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +14,8 @@ from tests.matrix.writing_order import false_claims
 
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
+from icefield.parquet.write.plan import plan_write
+from icefield.spark.write.write import remove_files_of_write
 from icefield.table.table import Table
 
 pytestmark = pytest.mark.spark
@@ -277,3 +282,33 @@ def test_files_have_the_order_that_they_claim(lake: Lake, spark: SparkSession, n
         table.append(frame, options={"distribution-mode": mode})
     assert not false_claims(table)
     assert claims(table) == {ORDERED}
+
+
+# ---- tasks that outlive their job
+
+
+def test_a_file_that_a_task_opens_when_another_has_failed_is_removed(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark stops the tasks of a job that failed, but does not wait for them."""
+    table = lake.create_table("s.t", "id long")
+    plan = plan_write(table.metadata, "a" * 32, moves_rows=False)
+    runs, location = tmp_path / "runs", f"{plan.layout.folder}/00001-1-{plan.write_id}-00001.parquet"
+
+    def late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        runs.touch()
+        time.sleep(1)
+        (tmp_path / "late").touch()
+        yield from batches
+
+    task = Thread(target=spark.range(0, 1, 1, 1).mapInArrow(late, "id long").collect)
+    task.start()
+    while not runs.exists():
+        time.sleep(0.01)
+    opening = Timer(0.5, lake.store.put_new, (location, b""))
+    opening.start()
+    remove_files_of_write(lake.store, plan)
+    assert (tmp_path / "late").exists()
+    task.join()
+    opening.join()
+    assert [file.location for file in lake.store.list(plan.layout.folder)] == []

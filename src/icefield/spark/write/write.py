@@ -11,10 +11,13 @@ Spark's own errors are raised unchanged. In all cases the files of the write are
 import pickle
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
+from icefield.ambient import SystemAmbient
 from icefield.codec.manifest.rows import DataFiles
 from icefield.errors import IcefieldError, MissingFile, Unsupported
 from icefield.model.sort_order import SortOrder
@@ -28,6 +31,9 @@ from icefield.spark.write.settings import changed_task_bytes, task_bytes_of
 from icefield.spark.write.task import RESULT_SCHEMA, WriteTask
 from icefield.storage.sizes import check_local_size
 from icefield.storage.store import Store
+
+# Spark kills the Python worker of a task two seconds after it has stopped the task.
+PAUSES_S = (0, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 def write_frames(frames: Sequence[DataFrame], plan: WritePlan, order: SortOrder | RowOrder, store: Store) -> DataFiles:
@@ -77,8 +83,35 @@ def check_visible(store: Store, locations: Sequence[str]) -> None:
 
 
 def remove_files_of_write(store: Store, plan: WritePlan) -> None:
-    """Remove every file of a write that will not be committed, including those of failed tasks, if the store can."""
+    """Remove every file of a write that will not be committed, including those of failed tasks, if the store can.
+
+    Spark stops the other tasks of a job that failed, but does not wait for them: one may still open a file. So the
+    store is listed again until no task runs, for some seconds at most.
+    """
+    pauses_s = PAUSES_S if _knows_tasks() else PAUSES_S[:3]
     with suppress(IcefieldError):  # the error that led here says more
-        for found in store.list(plan.layout.folder):
-            if plan.write_id in found.location:
-                store.delete(found.location)
+        for pause_s in pauses_s:
+            SystemAmbient().sleep(pause_s)
+            is_last = not _may_run_tasks()
+            for found in store.list(plan.layout.folder):
+                if plan.write_id in found.location:
+                    store.delete(found.location)
+            if is_last:
+                return
+
+
+def _knows_tasks() -> bool:
+    """Return whether this process knows which tasks run; over Spark Connect it does not."""
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - the public way to ask creates one
+
+
+def _may_run_tasks() -> bool:
+    """Return whether executors may run tasks, of whatever job, also those of jobs that have failed.
+
+    The status tracker knows that too, but seconds too late.
+    """
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001
+    if context is None:
+        return True
+    running = context._jsc.sc().taskScheduler().runningTasksByExecutors()  # noqa: SLF001
+    return any(map(int, running.values().mkString(" ").split()))
