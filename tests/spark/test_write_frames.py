@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.matrix.writing_order import false_claims
+from tests.spark_places import SparkPlace, chosen_place
 
 from icefield.errors import IcefieldError, InvalidInput, SchemaMismatch
 from icefield.lake import Lake
@@ -287,6 +288,9 @@ def test_files_have_the_order_that_they_claim(lake: Lake, spark: SparkSession, n
 # ---- tasks that outlive their job
 
 
+@pytest.mark.skipif(
+    chosen_place() is SparkPlace.CONNECT, reason="a client of Spark Connect does not know which tasks run"
+)
 def test_a_file_that_a_task_opens_when_another_has_failed_is_removed(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
