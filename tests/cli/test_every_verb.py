@@ -136,6 +136,8 @@ NO_COMMAND = {
     "Table.to_duckdb": "gives a relation to a program; `sql --engine local` runs DuckDB",
     "Table.to_pandas": "gives a frame to a program",
     "Table.to_polars": "gives a frame to a program",
+    "TableScan.to_daft": "gives a frame to a program",
+    "TableScan.to_ray": "gives a Dataset to a program",
     "TableScan.to_duckdb": "gives a relation to a program; `sql --engine local` runs DuckDB",
     "TableScan.to_pandas": "gives a frame to a program",
     "TableScan.to_polars": "gives a frame to a program",

@@ -112,6 +112,31 @@ def test_a_wrong_limit_is_refused(table: icefield.Table, count: Any) -> None:
         table.scan().limit(count)
 
 
+def test_a_frame_of_daft_has_the_same_rows(table: icefield.Table) -> None:
+    pytest.importorskip("daft", reason="make versions has it")
+    assert by_id(table.scan().to_daft().to_pylist()) == EXPECTED
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray's own packages
+def test_a_dataset_of_ray_has_the_same_rows(table: icefield.Table) -> None:
+    ray = pytest.importorskip("ray", reason="make versions has it")
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        assert by_id(table.scan().to_ray().take_all()) == EXPECTED
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.parametrize("package", ["daft", "ray.data"])
+def test_a_missing_package_of_a_scan_is_named(
+    table: icefield.Table, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    verb = f"to_{package.partition('.')[0]}"
+    with pytest.raises(Unsupported, match=f"{verb} needs the package {package}, which is not installed"):
+        getattr(table.scan(), verb)()
+
+
 @pytest.mark.parametrize("package", ["pandas", "polars", "duckdb"])
 def test_a_missing_package_is_named(table: icefield.Table, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)

@@ -1,6 +1,7 @@
 """The forms in which rows can be read, for scans of every kind: frames of other libraries, dicts, Arrow streams.
 
     scan.to_pandas(), scan.to_polars(), scan.to_duckdb()     frames of libraries that are imported here and now
+    scan.to_daft(), scan.to_ray()
     for row in scan: ...                                     dicts, read in batches
     duckdb.sql("from scan"), pl.DataFrame(scan)              by the Arrow C stream protocol, in bounded memory
 
@@ -28,7 +29,13 @@ with deferred_imports(__name__):
 
 HEAD_ROWS = 5
 _DICTS_AT_ONCE = 1024
-_INSTALL = {"pandas": "pandas", "polars": "polars", "duckdb": "'icefield[duckdb]'"}
+_INSTALL = {
+    "pandas": "pandas",
+    "polars": "polars",
+    "duckdb": "'icefield[duckdb]'",
+    "daft": "daft",
+    "ray.data": "'ray[data]'",
+}
 
 
 class ReadableRows(ABC):
@@ -73,6 +80,14 @@ class ReadableRows(ABC):
         if not self.schema.fields:
             raise InvalidInput("DuckDB has no relations without columns", hint="Select a column, or count the rows")
         return used.from_arrow(self)
+
+    def to_daft(self) -> Any:
+        """Return all rows as a DataFrame of Daft."""
+        return load_package("daft", "to_daft").from_arrow(self.to_arrow().read_all())
+
+    def to_ray(self) -> Any:
+        """Return all rows as a Dataset of Ray."""
+        return load_package("ray.data", "to_ray").from_arrow(self.to_arrow().read_all())
 
     def limit(self, count: int) -> LimitedRows:
         """Return the first rows in reading order, at most so many. Reading stops when they are read."""
