@@ -5,6 +5,7 @@ import decimal
 import math
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import icefield
@@ -186,6 +188,30 @@ def test_dicts_are_read_as_the_types_of_the_table() -> None:
     assert list(made.scan("i = 1")) == [{**row, "d": decimal.Decimal("1.50")}]
     assert made.scan("i = 2", ["f"]).head().to_pylist() == [{"f": 2.5}]
     assert lake.create_table_as("a.c", [{"id": 1}]).count() == 1
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
+@pytest.mark.every_case
+def test_files_are_appended_by_their_path(table: icefield.Table, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows{suffix}"
+    rows = pa.table({"id": pa.array([9], pa.int64()), "name": ["z"]})
+    if suffix == ".parquet":
+        pq.write_table(rows, path)
+    else:
+        with pa.ipc.new_file(path, rows.schema) as writer:
+            writer.write(rows)
+    table.append(path)
+    assert list(table.scan("id = 9")) == [{"id": 9, "name": "z"}]
+    assert table.upsert(path, on=["id"]).rows_inserted == 0
+    path.write_bytes(b"damaged")
+    with pytest.raises(InvalidInput, match="cannot read .*rows"):
+        table.append(path)
+    with pytest.raises(InvalidInput, match="cannot read .*nowhere"):
+        table.append(tmp_path / "nowhere.parquet")
+    with pytest.raises(InvalidInput, match="cannot write rows from PosixPath") as raised:
+        table.append(tmp_path / "rows.csv")
+    assert "icefield ingest" in str(raised.value.hint)
+    assert table.count() == 4
 
 
 WRONG: list[Any] = [[{"id": "x"}], [{"id": 2**70}], [{"id": 1, "name": {}}], [{"other": 1}], [1], "x"]

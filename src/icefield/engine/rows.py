@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol
 
 from icefield.deferred import deferred_imports
@@ -40,6 +41,7 @@ with deferred_imports(__name__):
 SPARK_ENGINE = "icefield.spark.engine"
 SPARK_SESSION = "icefield.spark.session.session"
 INSTALL_SPARK = "Run pip install 'icefield[spark]', with jre as a second extra where there is no Java"
+_FILE_FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -279,7 +281,7 @@ def hold_table(rows: object) -> pa.Table:
 
 
 def given_rows(rows: object, schema: Callable[[], Schema] | None = None) -> object:
-    """Return rows that are not Arrow data yet as such: lists of dicts, Datasets, lazy frames of Polars.
+    """Return rows that are not Arrow data yet as such: lists of dicts, Datasets, lazy frames of Polars, files.
 
     schema: loads the table's; values of dicts are read as the types of its columns.
     """
@@ -293,6 +295,8 @@ def given_rows(rows: object, schema: Callable[[], Schema] | None = None) -> obje
         return (found.scanner() if hasattr(rows, "scanner") else found).to_reader()
     if module.split(".")[0] == "polars" and hasattr(rows, "collect"):
         return found.collect()
+    if isinstance(rows, PathLike) and (form := _FILE_FORMATS.get(Path(rows).suffix.lower())):
+        return _open_file(Path(rows), form)
     return rows
 
 
@@ -315,6 +319,14 @@ def arrow_batches(rows: object) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     )
 
 
+def _open_file(path: Path, form: str) -> pa.RecordBatchReader:
+    """Open a file of rows, which are read in batches."""
+    try:
+        return import_module("pyarrow.dataset").dataset(path, format=form).scanner().to_reader()
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput(f"cannot read {path}: {message_of(error)}", hint=f"Give a {form} file") from error
+
+
 def _open_stream(rows: Any) -> pa.RecordBatchReader:
     """Convert a frame to Arrow data; libraries raise various errors if they cannot."""
     try:
@@ -333,7 +345,7 @@ def _conversion_of(rows: object) -> str | None:
     if isinstance(rows, list | tuple | Iterator):
         return "Give pyarrow.Table.from_pylist(rows), or pyarrow.Table.from_batches(rows) for batches"
     if isinstance(rows, str | PathLike):
-        return "For files, give pyarrow.dataset.dataset(files, format=…); `icefield ingest` reads CSV and JSON"
+        return "Give the pathlib.Path of a Parquet or Arrow file, or a Dataset; `icefield ingest` reads CSV and JSON"
     return None
 
 
