@@ -34,6 +34,8 @@ retryable  may the same call be made again as it is, with hope?
 cleanable  did the change certainly not happen, so that files written for it may be removed?
 """
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -73,6 +75,14 @@ class IcefieldError(Exception):
 
 class IcefieldWarning(UserWarning):
     """Something was accepted, but has no effect here."""
+
+
+def warn_caller(message: str) -> None:
+    """Warn of something without effect, at the line of the caller that is not in this package."""
+    frame, level = sys._getframe(), 1  # noqa: SLF001
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "icefield":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, IcefieldWarning, stacklevel=level)
 
 
 def _restore(kind: type[IcefieldError], state: dict[str, Any]) -> IcefieldError:

@@ -194,7 +194,7 @@ def bad_rows() -> list[tuple[object, str]]:
         ([{"name": "x"}], "required column 'id' is missing"),
         ([{"id": "x"}], "column 'id' of the dicts does not have values of type int64"),
         ([{"id": 1}, 7], "cannot write rows from list"),
-        ("rows.csv", "cannot write rows from str.*pyarrow.dataset"),
+        ("rows.csv", "cannot write rows from str.*Give the pathlib.Path of a Parquet or Arrow file"),
     ]
 
 

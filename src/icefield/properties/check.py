@@ -10,11 +10,10 @@ misspelt is refused with the one that was probably meant. Keys outside Iceberg's
     check_new_properties({"write.parqet.x": "1"})               InvalidInput: … Did you mean write.parquet.x?
 """
 
-import warnings
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-from icefield.errors import IcefieldWarning, InvalidInput
+from icefield.errors import InvalidInput, warn_caller
 from icefield.properties.iceberg import NO_EFFECT, NO_EFFECT_OF_COLUMNS, REFUSED, RESERVED, USED_ELSEWHERE
 from icefield.properties.table import (
     COLUMN_PROPERTIES,
@@ -36,14 +35,13 @@ _PREFIXES = (*(column.prefix for column in COLUMN_PROPERTIES), *NO_EFFECT_OF_COL
 _GROUPS = sorted({key[:at] for key in (*_KNOWN, *_PREFIXES) for at, letter in enumerate(key) if letter == "."})
 
 
-def check_new_properties(updates: Mapping[str, str], stacklevel: int = 3) -> None:
+def check_new_properties(updates: Mapping[str, str]) -> None:
     """Refuse properties that cannot be set, and warn of those that have no effect here."""
     check_properties(updates)
     for key in updates:
         why = _no_effect(key)
         if why is not None:
-            message = f"table property {key} is stored, but has no effect in icefield: {why}"
-            warnings.warn(message, IcefieldWarning, stacklevel=stacklevel)
+            warn_caller(f"table property {key} is stored, but has no effect in icefield: {why}")
 
 
 def check_properties(properties: Mapping[str, str]) -> None:

@@ -33,21 +33,21 @@ def define_table(
 ) -> TableDefinition:
     """Parse a definition. Raises InvalidInput; warns about properties that have no effect."""
     fields = assign_fresh_ids(as_schema(schema))
-    check_properties(properties or {}, fields, stacklevel=6)
+    check_properties(properties or {}, fields)
     partition, order = parse_partition_by(partition_by, fields), parse_order_by(order_by, fields)
     return TableDefinition(fields, partition, order, dict(properties or {}), format_version)
 
 
-def check_properties(properties: Mapping[str, str], schema: Schema, *, stacklevel: int) -> None:
+def check_properties(properties: Mapping[str, str], schema: Schema) -> None:
     """Refuse new properties that are misspelled, or that are checks which do not fit; warn of those without effect."""
-    check_new_properties(properties, stacklevel=stacklevel)
+    check_new_properties(properties)
     check_new_checks(properties, schema)
 
 
 def define_like(metadata: TableMetadata, properties: Mapping[str, str] | None = None) -> TableDefinition:
     """Return the definition of an empty table like another one; it has a location, and a history, of its own."""
     kept = {key: value for key, value in metadata.properties.items() if not _is_of_one_table(key)}
-    check_properties(properties or {}, metadata.schema, stacklevel=6)
+    check_properties(properties or {}, metadata.schema)
     spec, order = metadata.spec, metadata.sort_order
     return TableDefinition(
         replace(metadata.schema, schema_id=0),

@@ -381,7 +381,7 @@ class Table(TableRewrites, TableChecks, TableStatistics, TableReads, StaysInProc
         Warn about properties that have no effect here. Refuse keys that look misspelled, and properties that ask for
         something that Icefield does not do.
         """
-        check_properties(updates, self._load().schema, stacklevel=5)
+        check_properties(updates, self._load().schema)
         self._head.commit([ChangeProperties(dict(updates), tuple(removals))])
 
     def _protect(

@@ -1,10 +1,9 @@
 """The settings of a write, for the tasks that write data files."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from icefield.errors import IcefieldWarning, Unsupported
+from icefield.errors import Unsupported, warn_caller
 from icefield.model.metadata import TableMetadata
 from icefield.model.partition import PartitionSpec
 from icefield.model.sort_order import UNSORTED, SortOrder
@@ -126,10 +125,9 @@ def _check_promises(properties: Mapping[str, str]) -> None:
         )
     wanted = properties.get(FILE_FORMAT.key, FILE_FORMAT.default)
     if wanted.lower() != FILE_FORMAT.default:
-        message = (
+        warn_caller(
             f"the table asks for data files in {wanted} ({FILE_FORMAT.key}); icefield writes {FILE_FORMAT.default}"
         )
-        warnings.warn(message, IcefieldWarning, stacklevel=2)
 
 
 def _distribution(metadata: TableMetadata, properties: Mapping[str, str]) -> str:
