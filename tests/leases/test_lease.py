@@ -288,3 +288,39 @@ def test_the_stores_clock_is_read_again_if_another_process_removes_the_probe(
         with pytest.raises(StorageError, match="does not list what was just written"):
             store_time_ms(store, FOLDER, SeededAmbient(1))
     assert list(listed(FOLDER)) == []
+
+
+def test_leases_that_come_and_go_do_not_keep_a_sample_from_its_end(
+    store: MemoryStore, ambient: SeededAmbient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every read of a lease it ends, and another one is taken; one is held all the time."""
+    held_one = take_lease(store, ambient, FOLDER, record("f" * 32))
+    short = [take_lease(store, ambient, FOLDER, record(f"{number:032x}")) for number in range(3)]
+    real = store.read
+
+    def read(location: str) -> bytes:
+        if short and held_one.record.lease not in location:
+            short.pop(0).end()
+            short.append(take_lease(store, ambient, FOLDER, record(ambient.random_uuid().hex)))
+        return real(location)
+
+    monkeypatch.setattr(store, "read", read)
+    assert held_one.record.lease in [seen.lease for seen in sample_leases(store, [FOLDER])]
+
+
+def test_a_lease_that_one_process_ends_and_another_has_renewed_is_seen(
+    store: MemoryStore, ambient: SeededAmbient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version that was listed is gone, and there is a later one."""
+    lease = take_lease(store, ambient, FOLDER, record())
+    other = Lease(store, ambient, FOLDER, lease.record, lease.renewed_at)
+    real = store.read
+
+    def read(location: str) -> bytes:
+        monkeypatch.setattr(store, "read", real)
+        other.renew()
+        lease.end()
+        return real(location)
+
+    monkeypatch.setattr(store, "read", read)
+    assert [(seen.lease, seen.version) for seen in sample_leases(store, [FOLDER])] == [(lease.record.lease, 2)]

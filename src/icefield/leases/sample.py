@@ -107,16 +107,27 @@ def _forget(store: Store, seen: SeenLease, last: int) -> None:
 
 
 def _sample(store: Store, folder: str) -> list[SeenLease]:
+    """Read the newest version of every lease in a directory.
+
+    One that is gone since it was listed has ended, unless another process that holds it has renewed it: only such
+    leases are listed again, so that a sample comes to its end however many others come and go.
+    """
+    seen: list[SeenLease] = []
+    again: set[str] | None = None
     for _ in range(_LISTINGS):
         newest: dict[str, tuple[int, int]] = {}
         for found in store.list(join_location(folder, LEASES)):
             name = parse_version(found.location)
-            if name is not None:
+            if name is not None and (again is None or name[0] in again):
                 newest[name[0]] = max(newest.get(name[0], (0, 0)), (name[1], found.modified_ms))
-        try:
-            return [_read(store, folder, lease, *version) for lease, version in sorted(newest.items())]
-        except MissingFile:
-            continue  # ended since it was listed
+        again = set()
+        for lease, version in newest.items():
+            try:
+                seen.append(_read(store, folder, lease, *version))
+            except MissingFile:
+                again.add(lease)
+        if not again:
+            return sorted(seen, key=lambda each: each.lease)
     raise StorageError(f"the leases in {folder} changed while they were read, {_LISTINGS} times", hint="Run it again")
 
 
