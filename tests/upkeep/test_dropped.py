@@ -196,6 +196,34 @@ def test_a_table_is_restored_as_it_was_when_it_was_dropped(
     assert ids(yard.lake_again().undrop("t.t")) == [1, 2]
 
 
+def test_a_drop_that_is_recorded_after_the_purge_of_another_leaves_nothing(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by seed 1056474 of the simulation of collectors: the drop did not land, and nobody knew."""
+    table = yard.table(icefield__gc__undrop_ms="0")
+    table.append(rows(1))
+    real, other, is_done = yard.store.put_new, yard.lake_again(), list[bool]()
+
+    def after_a_purge(location: str, data: bytes) -> None:
+        if DROPPED_FOLDER in location and not is_done:
+            is_done.append(True)
+            other.drop_table("t.t", purge=True)
+            assert len(other.purge_dropped()) == 1
+            monkeypatch.setattr(yard.lake.catalog, "swap", lost)
+        real(location, data)
+
+    monkeypatch.setattr(yard.store, "put_new", after_a_purge)
+    with pytest.raises(CommitStateUnknown):
+        yard.lake.drop_table("t.t")
+    monkeypatch.undo()
+    assert len(records(yard)) == 1
+    assert yard.lake.dropped() == []
+    with pytest.raises(NotFound, match="no dropped table"):
+        yard.lake.undrop("t.t")
+    assert yard.lake.purge_dropped() == []
+    assert records(yard) == []
+
+
 @pytest.mark.parametrize("to", ["t.t", "t.u"])
 def test_a_swap_of_the_time_before_a_drop_does_not_land_after_it(yard: Yard, to: str) -> None:
     """Found by seed 1014983 of the simulation of collectors: the swap was sent twice, and the second one was late."""

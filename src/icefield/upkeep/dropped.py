@@ -170,7 +170,7 @@ class DroppedTables:
     def tables(self) -> list[DroppedTable]:
         """Return the tables that can be restored, the newest drop first."""
         live = {entry.pointer for entry in self.backend.catalog.entries().values()}
-        return [found for found in self._records() if found.metadata_location not in live]
+        return [found for found in self._records() if found.metadata_location not in live and not self._is_gone(found)]
 
     def claim(self, wanted: str) -> tuple[DroppedTable, str]:
         """Claim the newest drop of a table, by name or uuid, for a restore; return it and the claim."""
@@ -209,7 +209,11 @@ class DroppedTables:
             return []
         time_ms = seen_time_ms if dry_run else store_time_ms
         now_ms = time_ms(self.backend.store, self._folder, self.backend.ambient)
-        due = [found for found in known if found.until_ms is not None and now_ms >= found.until_ms]
+        due = [
+            found
+            for found in known
+            if (found.until_ms is not None and now_ms >= found.until_ms) or self._is_gone(found)
+        ]
         results: list[SweepResult | None] = []
         for found in due:
             try:
@@ -272,6 +276,16 @@ class DroppedTables:
         audits = [(name, file) for text, file in files.items() if (name := _PURGE_AUDIT.fullmatch(text))]
         default = GC_AUDIT_RETENTION_MS.read({})
         return {file: int(name[2] or default) for name, file in audits if f"{name[1]}.json" not in files}
+
+    def _is_gone(self, dropped: DroppedTable) -> bool:
+        """Return whether the files were purged. A drop that came too late may have been recorded after that."""
+        try:
+            self.backend.store.size(dropped.metadata_location)
+        except MissingFile:
+            return True
+        except (StorageError, LocationRefused):
+            return False
+        return False
 
     def _files(self, version: TableVersion) -> TableFiles:
         listing = list_files(self.backend.store, version)
