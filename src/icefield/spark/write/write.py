@@ -113,5 +113,8 @@ def _may_run_tasks() -> bool:
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
     if context is None:
         return True
-    running = context._jsc.sc().taskScheduler().runningTasksByExecutors()  # noqa: SLF001
-    return any(map(int, running.values().mkString(" ").split()))
+    try:
+        running = context._jsc.sc().taskScheduler().runningTasksByExecutors()  # noqa: SLF001
+        return any(map(int, running.values().mkString(" ").split()))
+    except Exception:  # the JVM is gone, and its tasks with it; the error of the write says more
+        return False
